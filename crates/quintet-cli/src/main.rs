@@ -1,0 +1,4 @@
+//! The `quintet` command.
+#![deny(unsafe_code)]
+
+fn main() {}

@@ -1,0 +1,2 @@
+//! quintet
+#![deny(unsafe_code)]
