@@ -1,0 +1,133 @@
+//! What the tables hold: the two kinds of entries that every race uses.
+
+use std::borrow::Borrow;
+use std::hash::Hash;
+
+/// A kind of entry: its key, how a key is asked for, and its value. Entries are numbered; entry
+/// `i` has one key and a value that can be recognized as its own.
+pub trait Kind: Send + Sync + 'static {
+    /// The owned key.
+    type Key: Borrow<Self::Query> + Hash + Eq + Ord + Clone + Send + Sync + 'static;
+    /// The borrowed form used to look a key up.
+    type Query: Hash + Eq + Ord + ?Sized;
+    /// The value.
+    type Value: Hash + Eq + Clone + Send + Sync + 'static;
+
+    /// The key of entry `index`.
+    fn key(index: u64) -> Self::Key {
+        Self::ask(index, Self::own)
+    }
+    /// Calls `f` with the borrowed key of entry `index`, without allocating.
+    fn ask<R>(index: u64, f: impl FnOnce(&Self::Query) -> R) -> R;
+    /// The owned form of a borrowed key.
+    fn own(query: &Self::Query) -> Self::Key;
+    /// A value of entry `index`; `version` tells overwritten values apart (its low 8 bits count).
+    fn value(index: u64, version: u64) -> Self::Value;
+    /// Whether `value` is one of entry `index`.
+    fn matches(index: u64, value: &Self::Value) -> bool;
+}
+
+/// Spreads entry numbers over 63 bits, one to one: a 64-bit finalizer whose top bit is cleared (no
+/// two numbers below 2^40 meet; a test checks the ones the races use).
+#[inline(always)]
+pub fn mix(index: u64) -> u64 {
+    let mut x = index.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (x ^ (x >> 31)) & (u64::MAX >> 1)
+}
+
+/// `u64` to `u64`.
+#[derive(Debug)]
+pub struct Words;
+
+impl Kind for Words {
+    type Key = u64;
+    type Query = u64;
+    type Value = u64;
+
+    #[inline(always)]
+    fn ask<R>(index: u64, f: impl FnOnce(&u64) -> R) -> R {
+        f(&mix(index))
+    }
+    #[inline(always)]
+    fn own(query: &u64) -> u64 {
+        *query
+    }
+    #[inline(always)]
+    fn value(index: u64, version: u64) -> u64 {
+        (index << 8) | (version & 0xff)
+    }
+    #[inline(always)]
+    fn matches(index: u64, value: &u64) -> bool {
+        value >> 8 == index
+    }
+}
+
+/// `String` keys of 21 bytes, looked up by `&str`, to values of 64 bytes.
+#[derive(Debug)]
+pub struct Texts;
+
+impl Kind for Texts {
+    type Key = String;
+    type Query = str;
+    type Value = [u8; 64];
+
+    #[inline(always)]
+    fn ask<R>(index: u64, f: impl FnOnce(&str) -> R) -> R {
+        let mut text = *b"user:0000000000000000";
+        let mut rest = mix(index);
+        for byte in text[5..].iter_mut().rev() {
+            *byte = b"0123456789abcdef"[(rest & 15) as usize];
+            rest >>= 4;
+        }
+        f(std::str::from_utf8(&text).expect("the digits are ASCII"))
+    }
+    #[inline(always)]
+    fn own(query: &str) -> String {
+        query.to_owned()
+    }
+    #[inline(always)]
+    fn value(index: u64, version: u64) -> [u8; 64] {
+        let mut value = [0; 64];
+        value[..8].copy_from_slice(&Words::value(index, version).to_le_bytes());
+        value[56..].copy_from_slice(&index.to_le_bytes());
+        value
+    }
+    #[inline(always)]
+    fn matches(index: u64, value: &[u8; 64]) -> bool {
+        let (first, _) = value.split_first_chunk().expect("64 bytes hold 8");
+        let (_, last) = value.split_last_chunk().expect("64 bytes hold 8");
+        Words::matches(index, &u64::from_le_bytes(*first)) && u64::from_le_bytes(*last) == index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_entries_differ() {
+        let mut keys: Vec<u64> = (0..1_000_000).map(mix).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), 1_000_000);
+    }
+
+    #[test]
+    fn a_value_belongs_to_its_entry_alone() {
+        for version in [0, 1, 255, 256] {
+            assert!(Words::matches(7, &Words::value(7, version)));
+            assert!(!Words::matches(8, &Words::value(7, version)));
+            assert!(Texts::matches(7, &Texts::value(7, version)));
+            assert!(!Texts::matches(8, &Texts::value(7, version)));
+        }
+    }
+
+    #[test]
+    fn texts_are_asked_for_as_they_are_owned() {
+        let key = Texts::key(42);
+        assert_eq!(key.len(), 21);
+        assert_eq!(key, format!("user:{:016x}", mix(42)));
+    }
+}
