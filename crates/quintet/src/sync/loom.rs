@@ -1,0 +1,41 @@
+//! The backend under `--cfg quintet_loom`: every access is a step that loom reorders.
+
+pub(crate) use ::loom::hint::spin_loop;
+pub(crate) use ::loom::sync::Arc;
+pub(crate) use ::loom::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
+pub(crate) use ::loom::thread;
+
+/// A mutex that is never poisoned.
+#[derive(Debug)]
+pub(crate) struct Mutex<T>(::loom::sync::Mutex<T>);
+
+pub(crate) type MutexGuard<'a, T> = ::loom::sync::MutexGuard<'a, T>;
+
+#[allow(dead_code)] // the same face in every backend
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(::loom::sync::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.0.try_lock().ok()
+    }
+
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Declares a thread-local of the model's thread.
+macro_rules! thread_local_cell {
+    ($(#[$meta:meta])* static $name:ident: $ty:ty = $init:expr) => {
+        ::loom::thread_local! { $(#[$meta])* static $name: $ty = $init }
+    };
+}
+pub(crate) use thread_local_cell;

@@ -1,0 +1,52 @@
+//! The only room that names the machine's atomics, threads, loom or shuttle.
+//!
+//! | Room | Holds |
+//! |---|---|
+//! | `native`, `loom`, `shuttle` | the three backends, same names in each |
+//! | [`barrier`] | the asymmetric barrier: readers pay nothing, the other side pays |
+//! | [`pair`] | [`AtomicPair`]: two adjacent words changed by one compare-exchange |
+//! | [`counter`] | [`Striped`]: a sum that threads change without sharing a line |
+//! | [`padded`] | [`CachePadded`]: one value, its own cache lines |
+//! | [`backoff`] | [`Backoff`]: spin, then yield |
+//! | [`fork`] | has this process been forked since? |
+//!
+//! The backend is chosen by a cfg of our own (`quintet_loom`, `quintet_shuttle`), so that switching it
+//! on does not switch dependencies that listen to plain `cfg(loom)`. `quintet_tsan` keeps the
+//! native backend but replaces fences, which ThreadSanitizer does not understand, by a
+//! read-modify-write of one shared word.
+
+#[cfg(not(any(quintet_loom, quintet_shuttle)))]
+mod native;
+#[cfg(not(any(quintet_loom, quintet_shuttle)))]
+use native as backend;
+
+#[cfg(quintet_loom)]
+mod loom;
+#[cfg(quintet_loom)]
+use self::loom as backend;
+
+#[cfg(all(quintet_shuttle, not(quintet_loom)))]
+mod shuttle;
+#[cfg(all(quintet_shuttle, not(quintet_loom)))]
+use self::shuttle as backend;
+
+pub(crate) mod backoff;
+pub(crate) mod barrier;
+pub(crate) mod counter;
+pub(crate) mod fork;
+pub(crate) mod padded;
+pub(crate) mod pair;
+pub(crate) mod prefetch;
+
+#[allow(unused_imports)] // a room uses what it needs; the list is the same for every backend
+pub(crate) use backend::{
+    Arc, AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Mutex, MutexGuard,
+    Ordering, fence, spin_loop, thread, thread_local_cell,
+};
+#[allow(unused_imports)]
+pub(crate) use {
+    backoff::Backoff, barrier::Barrier, counter::Striped, padded::CachePadded, pair::AtomicPair,
+};
+
+/// True while a model checker runs the code: sizes shrink so that rare paths become common.
+pub(crate) const MODEL: bool = cfg!(any(quintet_loom, quintet_shuttle));

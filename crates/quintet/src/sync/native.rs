@@ -1,0 +1,56 @@
+//! The backend of every ordinary build: std's atomics and threads, parking_lot's mutex.
+
+pub(crate) use std::hint::spin_loop;
+pub(crate) use std::sync::Arc;
+pub(crate) use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
+pub(crate) use std::thread;
+
+/// A mutex that is never poisoned: every caller keeps its data consistent across panics.
+#[derive(Debug, Default)]
+pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
+
+pub(crate) type MutexGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
+
+#[allow(dead_code)] // the same face in every backend
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(parking_lot::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock()
+    }
+
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.0.try_lock()
+    }
+
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut()
+    }
+}
+
+/// A memory fence.
+#[cfg(not(quintet_tsan))]
+#[inline(always)]
+pub(crate) fn fence(order: Ordering) {
+    std::sync::atomic::fence(order);
+}
+
+/// ThreadSanitizer sees no fences. A read-modify-write of one word by everybody orders at least as
+/// much: each call happens after every earlier one.
+#[cfg(quintet_tsan)]
+pub(crate) fn fence(_order: Ordering) {
+    static MEETING_POINT: AtomicU64 = AtomicU64::new(0);
+    MEETING_POINT.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Declares a thread-local that is initialized without a lazy check where the backend allows it.
+macro_rules! thread_local_cell {
+    ($(#[$meta:meta])* static $name:ident: $ty:ty = $init:expr) => {
+        std::thread_local! { $(#[$meta])* static $name: $ty = const { $init } }
+    };
+}
+pub(crate) use thread_local_cell;

@@ -1,0 +1,399 @@
+//! Two adjacent words that change together.
+//!
+//! **P1.** [`AtomicPair::load`] returns the two words of one moment.
+//! **P2.** [`AtomicPair::compare_exchange`] replaces both words if and only if both are as expected.
+//! **P3.** [`AtomicPair::load_first`] and [`AtomicPair::load_second`] read one word each; two calls may see two moments.
+//! **P4.** Every load is Acquire, every successful exchange is AcqRel: whoever sees a pair sees what
+//! its writer did before. The partner of each load is the exchange that stored what it read.
+//!
+//! The address is 16-byte aligned, and all bytes zero is a valid pair (0, 0).
+//!
+//! | Where | How |
+//! |---|---|
+//! | x86-64 | inline assembly: `lock cmpxchg16b`; a 16-byte vector load, which is atomic on every processor with AVX, else `lock cmpxchg16b` as a load |
+//! | elsewhere | `portable-atomic`: native where the target has it, a lock where not |
+//! | ThreadSanitizer, Miri | a spin lock beside the words, which both tools understand |
+//! | loom, shuttle | one atomic word that names an interned pair, so that a pair is a single access |
+//!
+//! This file is the only place where accesses of two sizes may meet; that is why they are assembly there.
+
+/// Both words of a pair.
+pub(crate) type Words = (u64, u64);
+
+#[cfg(all(any(quintet_tsan, miri), not(any(quintet_loom, quintet_shuttle))))]
+pub(crate) use locked::AtomicPair;
+#[cfg(any(quintet_loom, quintet_shuttle))]
+pub(crate) use model::AtomicPair;
+#[cfg(not(any(target_arch = "x86_64", quintet_loom, quintet_shuttle, quintet_tsan, miri)))]
+pub(crate) use portable::AtomicPair;
+#[cfg(all(
+    target_arch = "x86_64",
+    not(any(quintet_loom, quintet_shuttle, quintet_tsan, miri))
+))]
+pub(crate) use x86::AtomicPair;
+
+#[cfg(all(target_arch = "x86_64", not(any(quintet_loom, quintet_shuttle, quintet_tsan, miri))))]
+mod x86 {
+    use super::Words;
+    use std::arch::asm;
+    use std::arch::x86_64::__m128i;
+    use std::cell::UnsafeCell;
+
+    /// See the room's page.
+    #[repr(C, align(16))]
+    pub(crate) struct AtomicPair(UnsafeCell<[u64; 2]>);
+
+    // SAFETY: all shared access goes through the atomic instructions below.
+    unsafe impl Sync for AtomicPair {}
+
+    impl AtomicPair {
+        pub(crate) const fn new(first: u64, second: u64) -> Self {
+            Self(UnsafeCell::new([first, second]))
+        }
+
+        /// False on the few early 64-bit processors without a 16-byte compare-exchange.
+        pub(crate) fn supported() -> bool {
+            std::arch::is_x86_feature_detected!("cmpxchg16b")
+        }
+
+        #[inline(always)]
+        pub(crate) fn load(&self) -> Words {
+            if std::arch::is_x86_feature_detected!("avx") {
+                self.load_vector()
+            } else {
+                self.load_exchange()
+            }
+        }
+
+        #[inline(always)]
+        fn load_vector(&self) -> Words {
+            let both: __m128i;
+            // SAFETY: the place is valid and 16-byte aligned; with AVX an aligned 16-byte load is one access (P1).
+            // ORDERING: every x86 load is Acquire, and the block, which may touch any memory as far as the
+            // compiler knows, keeps later accesses behind it (P4).
+            unsafe {
+                asm!("movdqa {both}, xmmword ptr [{place}]", both = out(xmm_reg) both,
+                     place = in(reg) self.0.get(), options(nostack, preserves_flags));
+            }
+            // SAFETY: both types are 16 bytes without invalid values.
+            let [first, second]: [u64; 2] = unsafe { std::mem::transmute(both) };
+            (first, second)
+        }
+
+        #[cold]
+        fn load_exchange(&self) -> Words {
+            match self.compare_exchange((0, 0), (0, 0)) {
+                Ok(()) => (0, 0),
+                Err(found) => found,
+            }
+        }
+
+        #[inline(always)]
+        pub(crate) fn load_first(&self) -> u64 {
+            let word: u64;
+            // SAFETY: the place is valid and aligned. ORDERING: Acquire, as in `load_vector`.
+            unsafe {
+                asm!("mov {word}, qword ptr [{place}]", word = out(reg) word,
+                     place = in(reg) self.0.get(), options(nostack, preserves_flags));
+            }
+            word
+        }
+
+        #[inline(always)]
+        pub(crate) fn load_second(&self) -> u64 {
+            let word: u64;
+            // SAFETY: the place is valid and aligned. ORDERING: Acquire, as in `load_vector`.
+            unsafe {
+                asm!("mov {word}, qword ptr [{place} + 8]", word = out(reg) word,
+                     place = in(reg) self.0.get(), options(nostack, preserves_flags));
+            }
+            word
+        }
+
+        #[inline(always)]
+        pub(crate) fn compare_exchange(&self, old: Words, new: Words) -> Result<(), Words> {
+            let (found_first, found_second): (u64, u64);
+            let done: u64;
+            // SAFETY: the place is valid, writable and 16-byte aligned. rbx is reserved by the compiler, so the new
+            // first word is swapped in and out around the instruction; flags are clobbered, as declared. Registers
+            // are named one by one: a free choice may fall on rbx, which is not what it was in between.
+            // ORDERING: a locked instruction is a full barrier (P4).
+            unsafe {
+                asm!(
+                    "xchg rsi, rbx",
+                    "lock cmpxchg16b xmmword ptr [rdi]",
+                    "sete cl",
+                    "mov rbx, rsi",
+                    inout("rsi") new.0 => _,
+                    in("rdi") self.0.get(),
+                    inout("rcx") new.1 => done,
+                    inout("rax") old.0 => found_first,
+                    inout("rdx") old.1 => found_second,
+                    options(nostack),
+                );
+            }
+            if done as u8 != 0 { Ok(()) } else { Err((found_first, found_second)) }
+        }
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", quintet_loom, quintet_shuttle, quintet_tsan, miri)))]
+mod portable {
+    use super::Words;
+    use portable_atomic::{AtomicU128, Ordering};
+
+    /// See the room's page.
+    #[repr(transparent)]
+    pub(crate) struct AtomicPair(AtomicU128);
+
+    const fn join((first, second): Words) -> u128 {
+        first as u128 | (second as u128) << 64
+    }
+
+    const fn split(both: u128) -> Words {
+        (both as u64, (both >> 64) as u64)
+    }
+
+    impl AtomicPair {
+        pub(crate) const fn new(first: u64, second: u64) -> Self {
+            Self(AtomicU128::new(join((first, second))))
+        }
+
+        pub(crate) fn supported() -> bool {
+            true
+        }
+
+        #[inline(always)]
+        pub(crate) fn load(&self) -> Words {
+            split(self.0.load(Ordering::Acquire))
+        }
+
+        #[inline(always)]
+        pub(crate) fn load_first(&self) -> u64 {
+            self.load().0
+        }
+
+        #[inline(always)]
+        pub(crate) fn load_second(&self) -> u64 {
+            self.load().1
+        }
+
+        #[inline(always)]
+        pub(crate) fn compare_exchange(&self, old: Words, new: Words) -> Result<(), Words> {
+            match self.0.compare_exchange(join(old), join(new), Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => Ok(()),
+                Err(found) => Err(split(found)),
+            }
+        }
+    }
+}
+
+#[cfg(all(any(quintet_tsan, miri), not(any(quintet_loom, quintet_shuttle))))]
+mod locked {
+    use super::Words;
+    use crate::sync::{AtomicU64, Backoff, Ordering};
+
+    /// See the room's page. Zero is "unlocked".
+    #[repr(C, align(16))]
+    pub(crate) struct AtomicPair {
+        first: AtomicU64,
+        second: AtomicU64,
+        lock: AtomicU64,
+    }
+
+    impl AtomicPair {
+        pub(crate) const fn new(first: u64, second: u64) -> Self {
+            Self {
+                first: AtomicU64::new(first),
+                second: AtomicU64::new(second),
+                lock: AtomicU64::new(0),
+            }
+        }
+
+        pub(crate) fn supported() -> bool {
+            true
+        }
+
+        fn locked<R>(&self, body: impl FnOnce() -> R) -> R {
+            let mut backoff = Backoff::new();
+            // ORDERING: Acquire of the lock, partner: the Release store below.
+            while self.lock.swap(1, Ordering::Acquire) != 0 {
+                backoff.snooze();
+            }
+            let result = body();
+            self.lock.store(0, Ordering::Release);
+            result
+        }
+
+        fn words(&self) -> Words {
+            // ORDERING: Relaxed, under the lock.
+            (self.first.load(Ordering::Relaxed), self.second.load(Ordering::Relaxed))
+        }
+
+        pub(crate) fn load(&self) -> Words {
+            self.locked(|| self.words())
+        }
+
+        pub(crate) fn load_first(&self) -> u64 {
+            self.load().0
+        }
+
+        pub(crate) fn load_second(&self) -> u64 {
+            self.load().1
+        }
+
+        pub(crate) fn compare_exchange(&self, old: Words, new: Words) -> Result<(), Words> {
+            self.locked(|| {
+                let found = self.words();
+                if found != old {
+                    return Err(found);
+                }
+                // ORDERING: Relaxed, under the lock.
+                self.first.store(new.0, Ordering::Relaxed);
+                self.second.store(new.1, Ordering::Relaxed);
+                Ok(())
+            })
+        }
+    }
+}
+
+#[cfg(any(quintet_loom, quintet_shuttle))]
+mod model {
+    use super::Words;
+    use crate::sync::{AtomicU64, Ordering};
+    use std::collections::HashMap;
+    use std::sync::{LazyLock, Mutex, PoisonError};
+
+    /// Equal pairs have equal names, so comparing names compares pairs. (0, 0) is named 0.
+    #[derive(Default)]
+    struct Names {
+        of: HashMap<Words, u64>,
+        pairs: Vec<Words>,
+    }
+
+    static NAMES: LazyLock<Mutex<Names>> = LazyLock::new(|| {
+        Mutex::new(Names { of: HashMap::from([((0, 0), 0)]), pairs: vec![(0, 0)] })
+    });
+
+    fn name(pair: Words) -> u64 {
+        let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = names.pairs.len() as u64;
+        let name = *names.of.entry(pair).or_insert(fresh);
+        if name == fresh {
+            names.pairs.push(pair);
+        }
+        name
+    }
+
+    fn pair(name: u64) -> Words {
+        NAMES.lock().unwrap_or_else(PoisonError::into_inner).pairs[name as usize]
+    }
+
+    /// See the room's page.
+    #[derive(Debug)]
+    pub(crate) struct AtomicPair(AtomicU64);
+
+    impl AtomicPair {
+        pub(crate) fn new(first: u64, second: u64) -> Self {
+            Self(AtomicU64::new(name((first, second))))
+        }
+
+        pub(crate) fn supported() -> bool {
+            true
+        }
+
+        pub(crate) fn load(&self) -> Words {
+            pair(self.0.load(Ordering::Acquire))
+        }
+
+        pub(crate) fn load_first(&self) -> u64 {
+            self.load().0
+        }
+
+        pub(crate) fn load_second(&self) -> u64 {
+            self.load().1
+        }
+
+        pub(crate) fn compare_exchange(&self, old: Words, new: Words) -> Result<(), Words> {
+            match self.0.compare_exchange(name(old), name(new), Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => Ok(()),
+                Err(found) => Err(pair(found)),
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests {
+    use super::AtomicPair;
+
+    #[test]
+    fn exchange_needs_both_words() {
+        let pair = AtomicPair::new(1, 2);
+        assert_eq!(pair.load(), (1, 2));
+        assert_eq!(pair.compare_exchange((1, 3), (9, 9)), Err((1, 2)));
+        assert_eq!(pair.compare_exchange((3, 2), (9, 9)), Err((1, 2)));
+        assert_eq!(pair.compare_exchange((1, 2), (u64::MAX, 7)), Ok(()));
+        assert_eq!((pair.load_first(), pair.load_second()), (u64::MAX, 7));
+        assert!(AtomicPair::supported());
+    }
+
+    /// Writers keep `second == !first`; a torn load would show anything else (P1, P2).
+    #[test]
+    fn loads_are_never_torn_and_no_exchange_is_lost() {
+        let pair = AtomicPair::new(0, !0);
+        let (threads, each) = (3u64, 20_000u64);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    for _ in 0..each {
+                        let mut seen = pair.load();
+                        loop {
+                            assert_eq!(seen.1, !seen.0, "torn");
+                            let next = (seen.0 + 1, !(seen.0 + 1));
+                            match pair.compare_exchange(seen, next) {
+                                Ok(()) => break,
+                                Err(found) => seen = found,
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(pair.load(), (threads * each, !(threads * each)));
+    }
+}
+
+#[cfg(all(test, quintet_loom))]
+mod loom_tests {
+    use super::AtomicPair;
+    use crate::sync::{Arc, thread};
+
+    /// What a pair publishes is seen by whoever loads it (P4), and two single loads may be of two moments (P3).
+    #[test]
+    fn loom_pair_publishes_and_may_be_read_torn() {
+        use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+        static TORN: AtomicBool = AtomicBool::new(false);
+        loom::model(|| {
+            let pair = Arc::new(AtomicPair::new(0, 0));
+            let data = Arc::new(crate::sync::AtomicU64::new(0));
+            let (other_pair, other_data) = (Arc::clone(&pair), Arc::clone(&data));
+            let writer = thread::spawn(move || {
+                other_data.store(5, crate::sync::Ordering::Relaxed);
+                other_pair.compare_exchange((0, 0), (1, 1)).unwrap();
+            });
+            let (first, second) = (pair.load_first(), pair.load_second());
+            assert!(first <= second, "a later load never sees an earlier moment");
+            if first != second {
+                TORN.store(true, Relaxed);
+            }
+            if pair.load() == (1, 1) {
+                assert_eq!(data.load(crate::sync::Ordering::Relaxed), 5);
+            }
+            writer.join().unwrap();
+        });
+        assert!(TORN.load(Relaxed), "the model must be able to tear");
+    }
+}

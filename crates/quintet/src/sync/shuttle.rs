@@ -1,0 +1,44 @@
+//! The backend under `--cfg quintet_shuttle`: sequentially consistent, random schedules of many steps.
+
+pub(crate) use ::shuttle::hint::spin_loop;
+pub(crate) use ::shuttle::sync::Arc;
+pub(crate) use ::shuttle::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
+pub(crate) use ::shuttle::thread;
+
+/// A mutex that is never poisoned.
+#[derive(Debug)]
+pub(crate) struct Mutex<T>(::shuttle::sync::Mutex<T>);
+
+pub(crate) type MutexGuard<'a, T> = ::shuttle::sync::MutexGuard<'a, T>;
+
+#[allow(dead_code)] // the same face in every backend
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(::shuttle::sync::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.0.try_lock().ok()
+    }
+
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Every step is sequentially consistent already.
+pub(crate) fn fence(_order: Ordering) {}
+
+/// Declares a thread-local of the scheduled thread.
+macro_rules! thread_local_cell {
+    ($(#[$meta:meta])* static $name:ident: $ty:ty = $init:expr) => {
+        ::shuttle::thread_local! { $(#[$meta])* static $name: $ty = $init }
+    };
+}
+pub(crate) use thread_local_cell;
