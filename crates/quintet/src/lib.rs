@@ -1,10 +1,19 @@
 //! Five concurrent hash tables, each built for one job.
 
 #[allow(dead_code)] // each family uses its share
+mod hash;
+#[allow(dead_code)]
+mod probe;
+#[allow(dead_code)]
+mod region;
+#[allow(dead_code)]
 mod sync;
+
+pub use region::{AllocError, Pages};
 
 /// Rooms below the tables, for the `quintet` command to measure. Not part of the API: may change at any time.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::region::heap::{Buffer, MAPPED_FROM, PIECE, Zeroed};
     pub use crate::sync::barrier::Barrier;
 }
