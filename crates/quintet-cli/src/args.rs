@@ -1,0 +1,145 @@
+//! The command line.
+
+use crate::fail::{Exit, Fail};
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Five concurrent hash tables: race them, torture them, choose one.
+///
+/// Without a command: `quintet race --quick`.
+#[derive(Debug, Parser)]
+#[command(name = "quintet", version, subcommand_required = false)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure the tables against their rivals on this machine
+    #[cfg(feature = "race")]
+    Race(RaceArgs),
+    /// Stress tables and check every answer they give
+    #[cfg(feature = "torture")]
+    Torture(TortureArgs),
+    /// Which table do I want?
+    Choose,
+    /// Weigh one table; the race runs this in a process of its own
+    #[cfg(feature = "race")]
+    #[command(hide = true)]
+    Weigh(WeighArgs),
+}
+
+impl Default for Command {
+    #[cfg(feature = "race")]
+    fn default() -> Self {
+        Command::Race(RaceArgs { quick: true, ..RaceArgs::default() })
+    }
+    #[cfg(not(feature = "race"))]
+    fn default() -> Self {
+        Command::Choose
+    }
+}
+
+/// Options of `race`.
+#[cfg(feature = "race")]
+#[derive(Debug, Default, Args)]
+pub(crate) struct RaceArgs {
+    /// Race one family in all its workloads (`all`: every family)
+    #[arg(long)]
+    pub(crate) family: Option<String>,
+    /// Only the workloads whose name starts so
+    #[arg(long)]
+    pub(crate) workload: Option<String>,
+    /// Short: at most 90 seconds for the headlines of every family, at most 5 minutes for one family
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Numbers of threads, for example 1,2
+    #[arg(long, value_name = "LIST")]
+    pub(crate) threads: Option<String>,
+    /// Numbers of keys, for example 10000,1000000
+    #[arg(long, value_name = "LIST")]
+    pub(crate) keys: Option<String>,
+    /// Rounds per workload; fewer than 7 give ratios that are not worth quoting
+    #[arg(long, value_name = "N")]
+    pub(crate) rounds: Option<usize>,
+    /// Write one JSON object per line and table to this file (-: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write a page with the results to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// List families and workloads with their reasons, and stop
+    #[arg(long)]
+    pub(crate) list: bool,
+}
+
+/// Options of `torture`.
+#[cfg(feature = "torture")]
+#[derive(Debug, Args)]
+pub(crate) struct TortureArgs {
+    /// Torture one family (default: all)
+    #[arg(long)]
+    pub(crate) family: Option<String>,
+    /// How long, over all checks
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub(crate) seconds: u64,
+    /// Replay the operations of an earlier run
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// Threads per check
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub(crate) threads: usize,
+    /// Write one JSON object per check to this file (-: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// What a child process is to weigh.
+#[cfg(feature = "race")]
+#[derive(Debug, Args)]
+pub(crate) struct WeighArgs {
+    /// The family.
+    pub(crate) family: String,
+    /// The table's name.
+    pub(crate) table: String,
+    /// The number of keys.
+    pub(crate) keys: u64,
+}
+
+/// Reads a list of positive numbers such as `1,2`.
+#[cfg(feature = "race")]
+pub(crate) fn numbers(flag: &str, text: &str, most: u64) -> Result<Vec<u64>, Fail> {
+    let refuse = |why: String, example: &str| {
+        Fail::misuse(format!("bad value for {flag}: {text:?}"), why, example.to_owned())
+    };
+    let advice = format!("give whole numbers from 1 to {most}, for example {flag} 1,2");
+    text.split(',')
+        .map(|part| match part.trim().parse::<u64>() {
+            Ok(0) => Err(refuse("zero does no work".to_owned(), &advice)),
+            Ok(n) if n <= most => Ok(n),
+            Ok(n) => Err(refuse(format!("{n} is too many"), &advice)),
+            Err(_) => Err(refuse(format!("{part:?} is not a number"), &advice)),
+        })
+        .collect()
+}
+
+/// Turns clap's answer into ours: help and version are fine, all else is three lines.
+pub(crate) fn explain(error: clap::Error) -> Result<Exit, Fail> {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        // A closed pipe is the reader's choice.
+        let _ = error.print();
+        return Ok(Exit::Fine);
+    }
+    let text = error.render().to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let what = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let rest: Vec<&str> = lines.collect();
+    let tip = rest.iter().find_map(|line| line.strip_prefix("tip: ")).unwrap_or_default();
+    let missing = rest.first().filter(|line| what.ends_with(':') && !line.starts_with("Usage"));
+    let why = missing.copied().unwrap_or(tip);
+    Err(Fail::misuse(what, why, "quintet --help shows the commands and options"))
+}

@@ -1,0 +1,107 @@
+//! Output files that are whole or absent: written beside their target, renamed at the end.
+//!
+//! 1. A file that cannot be written is reported before any work starts.
+//! 2. The target is touched only by the final rename.
+//! 3. Whatever ends the command early, Ctrl-C included, removes the unfinished file.
+
+use crate::fail::{Exit, Fail};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Files that Ctrl-C must remove.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// On Ctrl-C: removes unfinished files, shows the cursor again, exits with 130.
+pub(crate) fn remove_unfinished_on_interrupt() {
+    // Without the handler Ctrl-C still ends the process; only an unfinished file would stay.
+    let _ = ctrlc::set_handler(|| {
+        let files = unfinished();
+        for file in files.iter() {
+            let _ = fs::remove_file(file);
+        }
+        crate::ui::show_cursor();
+        std::process::exit(i32::from(Exit::Interrupted.code()));
+    });
+}
+
+/// Where results go: a file, or standard output for `-`.
+pub(crate) enum Output {
+    /// Standard output.
+    Stdout,
+    /// A file that does not exist under its own name yet.
+    File(Pending),
+}
+
+/// A file under its temporary name.
+pub(crate) struct Pending {
+    writer: BufWriter<File>,
+    temporary: PathBuf,
+    target: PathBuf,
+}
+
+impl Output {
+    /// Opens the output for `path`, or says why it cannot be written.
+    pub(crate) fn open(path: &Path) -> Result<Output, Fail> {
+        if path == Path::new("-") {
+            return Ok(Output::Stdout);
+        }
+        let refuse = |why: String| {
+            let what = format!("cannot write {}", path.display());
+            Fail::misuse(what, why, "give a file in a directory you may write to, or - for stdout")
+        };
+        let Some(name) = path.file_name().filter(|_| !path.is_dir()) else {
+            return Err(refuse("it is a directory".to_owned()));
+        };
+        let mut hidden = std::ffi::OsString::from(".");
+        hidden.push(name);
+        hidden.push(format!(".{}.tmp", std::process::id()));
+        let temporary = path.with_file_name(hidden);
+        // A target that exists and refuses writing would be replaced by the rename; respect it.
+        if path.exists() {
+            OpenOptions::new().append(true).open(path).map_err(|e| refuse(e.to_string()))?;
+        }
+        let file = File::create(&temporary).map_err(|e| refuse(e.to_string()))?;
+        unfinished().push(temporary.clone());
+        let writer = BufWriter::new(file);
+        Ok(Output::File(Pending { writer, temporary, target: path.to_owned() }))
+    }
+
+    /// Writes the text and puts the file into its place.
+    pub(crate) fn finish(self, text: &str) -> Result<(), Fail> {
+        let (result, name) = match self {
+            Output::Stdout => {
+                let mut stdout = io::stdout().lock();
+                let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+                (written, "standard output".to_owned())
+            }
+            Output::File(mut pending) => {
+                let name = pending.target.display().to_string();
+                let written = pending.writer.write_all(text.as_bytes());
+                let written = written.and_then(|()| pending.writer.flush());
+                (written.and_then(|()| fs::rename(&pending.temporary, &pending.target)), name)
+            }
+        };
+        match result {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Fail::misuse(
+                format!("cannot write {name}"),
+                error.to_string(),
+                "make room or choose another place, then run again",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        // After the rename there is nothing left to remove.
+        let _ = fs::remove_file(&self.temporary);
+        unfinished().retain(|file| *file != self.temporary);
+    }
+}

@@ -1,0 +1,146 @@
+//! What a race is made of: families, workloads, tables, benches.
+
+use quintet_rivals::Label;
+use std::time::Duration;
+
+/// A family of tables that do one job.
+pub(crate) struct Family {
+    /// Its name on the command line.
+    pub(crate) name: &'static str,
+    /// What it is, in a line.
+    pub(crate) about: &'static str,
+    /// What is measured.
+    pub(crate) workloads: &'static [Workload],
+    /// Who takes part.
+    pub(crate) tables: fn() -> Vec<Table>,
+    /// How many keys in a quick race, and in a full one.
+    pub(crate) sizes: Sizes,
+}
+
+/// Numbers of keys.
+pub(crate) struct Sizes {
+    /// In a quick race.
+    pub(crate) quick: &'static [u64],
+    /// In a full race.
+    pub(crate) full: &'static [u64],
+}
+
+/// The sizes of every map: in the first caches, at the edge of the last one, far beyond it.
+pub(crate) const MAP_SIZES: Sizes =
+    Sizes { quick: &[10_000, 1_000_000], full: &[10_000, 1_000_000, 10_000_000] };
+
+/// One thing that is measured.
+#[derive(Debug)]
+pub(crate) struct Workload {
+    /// Its name; a variant follows a dash.
+    pub(crate) name: &'static str,
+    /// Why it is measured, in a line.
+    pub(crate) reason: &'static str,
+    /// Workloads of one stage use the same tables, one after the other.
+    pub(crate) stage: &'static str,
+    /// Workloads of one turn run back to back on each table before the next table comes.
+    pub(crate) turn: &'static str,
+    /// What decides.
+    pub(crate) measure: Measure,
+    /// Whether it is among the few of a race over all families.
+    pub(crate) headline: bool,
+}
+
+/// What decides a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Operations per second: more is better.
+    Rate,
+    /// The slowest operation: less is better.
+    Worst,
+    /// Bytes per entry, weighed in a process of its own: less is better.
+    Bytes,
+}
+
+/// On whose side a table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Ours: gets a ratio to the best rival.
+    #[allow(dead_code, reason = "for the families' own tables")]
+    Ours,
+    /// A rival.
+    Rival,
+    /// A yardstick that never enters a ratio.
+    #[allow(dead_code, reason = "for the families' own yardsticks")]
+    Limit,
+}
+
+/// A table that takes part in a family's race.
+pub(crate) struct Table {
+    /// Name and version.
+    pub(crate) label: Label,
+    /// On whose side it is.
+    pub(crate) role: Role,
+    /// Prepares the table for a stage with so many keys; `None` if it does not take part.
+    pub(crate) start: fn(stage: &str, keys: u64) -> Option<Box<dyn Bench>>,
+    /// Fills the table and empties it again, and calls the scale after each; for `Measure::Bytes`.
+    pub(crate) weigh: Option<fn(keys: u64, scale: &mut dyn FnMut())>,
+}
+
+/// A table on the track.
+pub(crate) trait Bench {
+    /// Runs one round of a workload for about `slot`, or its fixed work at least once.
+    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong>;
+    /// Checks at the end of a stage that the table holds what it must.
+    fn finish(&mut self) -> Result<(), Wrong> {
+        Ok(())
+    }
+}
+
+/// One workload, with so many threads, in its `round`-th round.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heat {
+    /// The workload.
+    pub(crate) workload: &'static Workload,
+    /// How many threads.
+    pub(crate) threads: usize,
+    /// How many keys.
+    pub(crate) keys: u64,
+    /// Counts from 1; 0 is the warm-up.
+    pub(crate) round: u64,
+}
+
+/// What a round gave.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sample {
+    /// Millions of operations per second.
+    pub(crate) mops: f64,
+    /// Latency, where the workload stamps its operations.
+    pub(crate) latency: Option<Latency>,
+    /// Share of hits, where the workload counts them.
+    pub(crate) hit_ratio: Option<f64>,
+}
+
+/// Latency of single operations in a round.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Latency {
+    /// Median.
+    pub(crate) p50_ns: u64,
+    /// 9,999 of 10,000 operations are at most so slow.
+    pub(crate) p9999_ns: u64,
+    /// The slowest undisturbed operation.
+    pub(crate) max_ns: u64,
+    /// Operations set apart: a context switch, a page fault or stolen time fell into them.
+    pub(crate) disturbed: u64,
+    /// The worst gap of an empty loop of the same length.
+    pub(crate) jitter_ns: u64,
+}
+
+/// A table gave a wrong answer.
+#[derive(Debug)]
+pub(crate) struct Wrong(pub(crate) String);
+
+impl Wrong {
+    /// `Ok` if `count` wrong answers are none.
+    pub(crate) fn unless_zero(count: u64, what: &str) -> Result<(), Wrong> {
+        match count {
+            0 => Ok(()),
+            n => Err(Wrong(format!("{n} wrong answers to {what}"))),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Workloads of general maps, and the way a map joins them.
+
+use super::life::{Grow, Life};
+use super::mixed::Mixed;
+use super::steady::Steady;
+use super::window::Window;
+use crate::race::crew::crew;
+use crate::race::family::{Bench, Measure, Role, Table, Workload};
+use quintet_rivals::general::{Access, BATCH, Map};
+use quintet_rivals::{Kind, Texts, Words};
+
+const fn rate(
+    name: &'static str,
+    stage: &'static str,
+    turn: &'static str,
+    reason: &'static str,
+) -> Workload {
+    Workload { name, reason, stage, turn, measure: Measure::Rate, headline: false }
+}
+
+/// What every general map is measured by.
+#[rustfmt::skip]
+pub(crate) const WORKLOADS: &[Workload] = &[
+    Workload { headline: true, ..rate("hit", "full", "hit", "get of a present key: what most programs do most of the time") },
+    rate("hit-zipf", "full", "hit-zipf", "get with skewed keys: hot entries stay in the caches, shared lock words bounce between cores"),
+    rate("miss", "full", "miss", "get of an absent key: shows how early a table knows that it has nothing"),
+    rate("update", "full", "update", "overwrite a present value: in place, or a new allocation per write?"),
+    rate("update-zipf", "full", "update-zipf", "overwrite with skewed keys: writers meet on the same entries"),
+    Workload { headline: true, ..rate("mix90", "half", "mix90", "90 % get, 5 % insert, 5 % remove over twice as many keys as entries: a busy cache or index") },
+    rate("mix90-zipf", "half", "mix90-zipf", "the same with skewed keys: the same few entries come and go"),
+    rate("mix50", "half", "mix50", "50 % get, 25 % insert, 25 % remove: writers dominate"),
+    rate("churn", "window", "churn", "a sliding window: insert the newest, remove the oldest; tombstones and reclamation show up here"),
+    rate("insert", "life", "life", "new keys into a map made for them: the cost of an insert without growth"),
+    rate("remove", "life", "life", "remove every other key of that map"),
+    rate("grow", "grow", "grow", "new keys into a map that starts empty: the cost of growth"),
+    Workload { measure: Measure::Worst, ..rate("grow-latency", "grow", "grow-latency", "the same with every insert timed: who waits while a table grows?") },
+    rate("hit-str", "text", "hit-str", "String keys and 64-byte values: a second miss on the key, and hashing that costs something"),
+    rate("update-str", "text", "update-str", "overwrite 64-byte values under String keys"),
+    rate("mix90-str", "half-text", "mix90-str", "mix90 with String keys: every insert allocates, every remove frees"),
+    rate("grow-str", "grow-text", "grow-str", "growth with entries of 88 bytes and a heap key"),
+    Workload { measure: Measure::Bytes, ..rate("memory", "memory", "memory", "resident bytes per entry after growing from empty, in a process of its own") },
+    Workload { measure: Measure::Bytes, ..rate("memory-after-remove", "memory", "memory", "what is left, per former entry, when all have been removed") },
+];
+
+impl Table {
+    /// A general map of words. This line is all that a map needs to take part.
+    pub(crate) fn words<M: Map<Words>>(role: Role) -> Table {
+        let weigh = Some(weigh::<M> as fn(u64, &mut dyn FnMut()));
+        Table { label: M::LABEL, role, start: start_words::<M>, weigh }
+    }
+
+    /// A general map of words and of texts.
+    pub(crate) fn words_and_texts<M: Map<Words>, N: Map<Texts>>(role: Role) -> Table {
+        Table { start: start_both::<M, N>, ..Table::words::<M>(role) }
+    }
+}
+
+fn start_words<M: Map<Words>>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
+    match stage {
+        "full" => Some(Box::new(Steady::<Words, M>::new(keys))),
+        "half" => Some(Box::new(Mixed::<Words, M>::new(keys))),
+        "window" => Some(Box::new(Window::<Words, M>::new())),
+        "life" => Some(Box::new(Life::<Words, M>::new())),
+        "grow" => Some(Box::new(Grow::<Words, M>::new())),
+        _ => None,
+    }
+}
+
+fn start_both<M: Map<Words>, N: Map<Texts>>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
+    match stage {
+        "text" => Some(Box::new(Steady::<Texts, N>::new(keys))),
+        "half-text" => Some(Box::new(Mixed::<Texts, N>::new(keys))),
+        "grow-text" => Some(Box::new(Grow::<Texts, N>::new())),
+        _ => start_words::<M>(stage, keys),
+    }
+}
+
+/// Inserts entries `first`, `first + step`, … below `end`.
+pub(super) fn fill<T: Kind, M: Map<T>>(map: &M, first: u64, end: u64, step: usize) {
+    let mut access = map.access();
+    for index in (first..end).step_by(step) {
+        access.insert(T::key(index), T::value(index, 0));
+        if index % BATCH == 0 {
+            access.quiet();
+        }
+    }
+}
+
+/// How many of the entries below `keys` are present, and how many of those hold a foreign value.
+pub(super) fn census<T: Kind, M: Map<T>>(map: &M, keys: u64) -> (u64, u64) {
+    let counts = crew(2, |thread, _| {
+        let mut access = map.access();
+        let (mut present, mut foreign) = (0, 0);
+        for index in (thread as u64..keys).step_by(2) {
+            let found = T::ask(index, |key| access.get(key, |value| T::matches(index, value)));
+            present += u64::from(found.is_some());
+            foreign += u64::from(found == Some(false));
+        }
+        (present, foreign)
+    });
+    counts.into_iter().fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
+}
+
+/// Grows a map from empty, steps on the scale, removes all, steps on it again.
+fn weigh<M: Map<Words>>(keys: u64, scale: &mut dyn FnMut()) {
+    let map = M::with_capacity(0);
+    fill::<Words, M>(&map, 0, keys, 1);
+    scale();
+    let mut access = map.access();
+    for index in 0..keys {
+        Words::ask(index, |key| access.remove(key));
+        if index % BATCH == 0 {
+            access.quiet();
+        }
+    }
+    drop(access);
+    scale();
+}

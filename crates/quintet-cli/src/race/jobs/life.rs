@@ -1,0 +1,196 @@
+//! Maps made anew in every round: `insert`, `remove`, `grow`.
+
+use super::general::{census, fill};
+use crate::race::crew::{Lap, crew, span, wrong};
+use crate::race::family::{Bench, Heat, Latency, Measure, Sample, Wrong};
+use crate::race::ground::touch_once;
+use quintet_rivals::Kind;
+use quintet_rivals::general::{Access, BATCH, Map};
+use quintet_testkit::latency::{self, LatencyRecorder};
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+/// Inserts into a map made for its entries, then removes every other one.
+pub(super) struct Life<T, M> {
+    map: Option<M>,
+    kind: PhantomData<T>,
+}
+
+impl<T: Kind, M: Map<T>> Life<T, M> {
+    /// Nothing yet.
+    pub(super) fn new() -> Self {
+        Self { map: None, kind: PhantomData }
+    }
+
+    fn insert(&mut self, heat: &Heat) -> Result<Duration, Wrong> {
+        self.map = None; // the last round's map goes before the clock starts
+        let map = self.map.insert(M::with_capacity(heat.keys as usize));
+        let laps = in_parts(map, heat, 1, |access, index| {
+            access.insert(T::key(index), T::value(index, 0))
+        });
+        Wrong::unless_zero(wrong(&laps), "insert of a new key")?;
+        Ok(span(&laps))
+    }
+
+    fn remove(&mut self, heat: &Heat) -> Result<Duration, Wrong> {
+        let map = self.map.take().unwrap_or_else(|| {
+            let map = M::with_capacity(heat.keys as usize);
+            fill::<T, M>(&map, 0, heat.keys, 1);
+            map
+        });
+        let laps = in_parts(&map, heat, 2, |access, index| T::ask(index, |key| access.remove(key)));
+        Wrong::unless_zero(wrong(&laps), "remove of a present key")?;
+        verify::<T, M>(&map, heat.keys, heat.keys / 2)?;
+        Ok(span(&laps))
+    }
+}
+
+impl<T: Kind, M: Map<T>> Bench for Life<T, M> {
+    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+        match heat.workload.name {
+            "insert" => repeat(slot, heat.keys, || self.insert(heat)),
+            "remove" => repeat(slot, heat.keys.div_ceil(2), || self.remove(heat)),
+            other => unreachable!("{other} is no workload of a life"),
+        }
+    }
+}
+
+/// Inserts into a map that starts empty.
+pub(super) struct Grow<T, M> {
+    map: Option<M>,
+    /// The worst gap of an empty loop, by the number of threads whose growth it was as long as.
+    jitter: Option<(usize, u64)>,
+    kind: PhantomData<T>,
+}
+
+impl<T: Kind, M: Map<T>> Grow<T, M> {
+    /// Nothing yet.
+    pub(super) fn new() -> Self {
+        Self { map: None, jitter: None, kind: PhantomData }
+    }
+
+    fn grow(&mut self, heat: &Heat) -> Result<Duration, Wrong> {
+        self.map = None;
+        let map = self.map.insert(M::with_capacity(0));
+        let laps = in_parts(map, heat, 1, |access, index| {
+            access.insert(T::key(index), T::value(index, 0))
+        });
+        Wrong::unless_zero(wrong(&laps), "insert of a new key")?;
+        verify::<T, M>(map, heat.keys, heat.keys)?;
+        Ok(span(&laps))
+    }
+
+    /// Times every insert of a growth.
+    fn stamped(&mut self, heat: &Heat) -> Result<Sample, Wrong> {
+        self.map = None;
+        let map = self.map.insert(M::with_capacity(0));
+        let results = crew(heat.threads, |thread, gate| {
+            let mut access = map.access();
+            let part = part(heat, thread, 1);
+            gate.wait();
+            let mut recorder = LatencyRecorder::new();
+            let mut wrong = 0;
+            for index in part {
+                let (key, value) = (T::key(index), T::value(index, 0));
+                wrong += u64::from(!recorder.measure(|| access.insert(key, value)));
+                if index % BATCH == 0 {
+                    access.quiet();
+                }
+            }
+            (recorder.finish(), wrong)
+        });
+        Wrong::unless_zero(results.iter().map(|(_, wrong)| wrong).sum(), "insert of a new key")?;
+        let mut parts = results.into_iter().map(|(latency, _)| latency);
+        let mut all = parts.next().expect("a crew has members");
+        parts.for_each(|part| all.merge(&part));
+        let jitter_ns = match self.jitter {
+            Some((threads, jitter)) if threads == heat.threads => jitter,
+            _ => latency::jitter(all.elapsed()).max_ns(),
+        };
+        self.jitter = Some((heat.threads, jitter_ns));
+        Ok(Sample {
+            mops: heat.keys as f64 / all.elapsed().as_secs_f64() / 1e6,
+            latency: Some(Latency {
+                p50_ns: all.quantile_ns(0.5),
+                p9999_ns: all.quantile_ns(0.9999),
+                max_ns: all.max_ns(),
+                disturbed: all.disturbed(),
+                jitter_ns,
+            }),
+            hit_ratio: None,
+        })
+    }
+}
+
+impl<T: Kind, M: Map<T>> Bench for Grow<T, M> {
+    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+        touch_once(heat.keys * 256);
+        match heat.workload.measure {
+            Measure::Worst => self.stamped(heat),
+            _ => repeat(slot, heat.keys, || self.grow(heat)),
+        }
+    }
+}
+
+/// The entries of one thread: a contiguous part, every `step`-th of it.
+fn part(heat: &Heat, thread: usize, step: usize) -> impl Iterator<Item = u64> + use<> {
+    let bound = |thread: usize| heat.keys * thread as u64 / heat.threads as u64;
+    let first = bound(thread).next_multiple_of(step as u64);
+    (first..bound(thread + 1)).step_by(step)
+}
+
+/// Runs `operation` once on every `step`-th entry, split over the threads; it says whether the
+/// answer was right.
+#[inline(always)]
+fn in_parts<'m, T: Kind, M: Map<T>>(
+    map: &'m M,
+    heat: &Heat,
+    step: usize,
+    operation: impl Fn(&mut M::Access<'m>, u64) -> bool + Sync,
+) -> Vec<Lap> {
+    crew(heat.threads, |thread, gate| {
+        let mut access = map.access();
+        let part = part(heat, thread, step);
+        gate.wait();
+        let start = Instant::now();
+        let (mut operations, mut wrong) = (0, 0);
+        for index in part {
+            wrong += u64::from(!operation(&mut access, index));
+            operations += 1;
+            if operations % BATCH == 0 {
+                access.quiet();
+            }
+        }
+        Lap { operations, wrong, start, end: Instant::now() }
+    })
+}
+
+/// Repeats fixed work until the slot is used up, at least once.
+fn repeat(
+    slot: Duration,
+    operations: u64,
+    mut work: impl FnMut() -> Result<Duration, Wrong>,
+) -> Result<Sample, Wrong> {
+    let start = Instant::now();
+    let (mut busy, mut times) = (Duration::ZERO, 0);
+    while times == 0 || start.elapsed() < slot {
+        busy += work()?;
+        times += 1;
+    }
+    let mops = (operations * times) as f64 / busy.as_secs_f64() / 1e6;
+    Ok(Sample { mops, ..Sample::default() })
+}
+
+/// Counts the entries of a small map; of a large one only the first ten thousand, since counting
+/// would take longer than the work.
+fn verify<T: Kind, M: Map<T>>(map: &M, keys: u64, expected: u64) -> Result<(), Wrong> {
+    let looked_at = keys.min(10_000);
+    let expected = if expected == keys { looked_at } else { looked_at / 2 };
+    match census::<T, M>(map, looked_at) {
+        (present, 0) if present == expected => Ok(()),
+        (present, foreign) => Err(Wrong(format!(
+            "{present} of the first {looked_at} entries where {expected} must be, {foreign} with a \
+             foreign value"
+        ))),
+    }
+}

@@ -1,0 +1,92 @@
+//! Gets, inserts and removes over a key space of which about half is present: `mix90`, `mix50`.
+
+use super::general::{census, fill};
+use crate::race::crew::{Lap, crew, for_a_while, joint_rate, wrong};
+use crate::race::family::{Bench, Heat, Sample, Wrong};
+use crate::race::keys::{Dice, Draw, Uniform, Zipf};
+use quintet_rivals::Kind;
+use quintet_rivals::general::{Access, BATCH, Map};
+use std::marker::PhantomData;
+use std::time::Duration;
+
+/// A map that starts half full. What it must hold is known from the answers it gave.
+pub(super) struct Mixed<T, M> {
+    map: M,
+    keys: u64,
+    present: i64,
+    kind: PhantomData<T>,
+}
+
+/// Separates the choice of operations from the choice of keys.
+const CHOICES: u64 = 1 << 20;
+
+impl<T: Kind, M: Map<T>> Mixed<T, M> {
+    /// A map made for `keys` entries, every other of them present.
+    pub(super) fn new(keys: u64) -> Self {
+        let map = M::with_capacity(keys as usize);
+        fill::<T, M>(&map, 0, keys, 2);
+        Self { map, keys, present: keys.div_ceil(2) as i64, kind: PhantomData }
+    }
+
+    /// Runs the mixture in which `writes` of 256 operations insert, and as many remove.
+    #[inline(always)]
+    fn run<D: Draw>(
+        &mut self,
+        heat: &Heat,
+        slot: Duration,
+        writes: u64,
+        draw: impl Fn(u64, u64, usize) -> D + Sync,
+    ) -> Result<Sample, Wrong> {
+        let laps: Vec<(Lap, i64)> = crew(heat.threads, |thread, gate| {
+            let mut access = self.map.access();
+            let mut draw = draw(self.keys, heat.round, thread);
+            let mut dice = Dice::new(heat.round + CHOICES, thread);
+            let mut net = 0;
+            let lap = for_a_while(slot, gate, || {
+                let mut wrong = 0;
+                for _ in 0..BATCH {
+                    let (index, choice) = (draw.next(), dice.bits() >> 56);
+                    if choice >= 2 * writes {
+                        let right =
+                            T::ask(index, |key| access.get(key, |value| T::matches(index, value)));
+                        wrong += u64::from(right == Some(false));
+                    } else if choice < writes {
+                        net += i64::from(access.insert(T::key(index), T::value(index, 0)));
+                    } else {
+                        net -= i64::from(T::ask(index, |key| access.remove(key)));
+                    }
+                }
+                access.quiet();
+                (BATCH, wrong)
+            });
+            (lap, net)
+        });
+        self.present += laps.iter().map(|(_, net)| net).sum::<i64>();
+        let laps: Vec<Lap> = laps.into_iter().map(|(lap, _)| lap).collect();
+        Wrong::unless_zero(wrong(&laps), heat.workload.name)?;
+        Ok(joint_rate(&laps))
+    }
+}
+
+impl<T: Kind, M: Map<T>> Bench for Mixed<T, M> {
+    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+        match heat.workload.name {
+            "mix90" | "mix90-str" => self.run(heat, slot, 13, Uniform::new),
+            "mix90-zipf" => self.run(heat, slot, 13, Zipf::new),
+            "mix50" => self.run(heat, slot, 64, Uniform::new),
+            other => unreachable!("{other} is no workload of a half full map"),
+        }
+    }
+
+    /// Every insert that said "new" minus every remove that said "was there" must be present.
+    fn finish(&mut self) -> Result<(), Wrong> {
+        match census::<T, M>(&self.map, self.keys) {
+            (present, 0) if present as i64 == self.present => Ok(()),
+            (present, foreign) => Err(Wrong(format!(
+                "{present} entries at the end where the answers add up to {}, {foreign} with a \
+                 foreign value",
+                self.present
+            ))),
+        }
+    }
+}

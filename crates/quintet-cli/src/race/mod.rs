@@ -1,0 +1,163 @@
+//! `quintet race`: each table against its rivals on this machine.
+//!
+//! Tables run interleaved in one process in rounds (A B C, A B C, …) after a warm-up, with the same
+//! keys and hasher, and every answer is checked. A ratio is the median over the rounds of the
+//! rounds' own ratios, so that weather shared by all tables cancels.
+//!
+//! A family joins by a file in [`families`]; a general map joins a family by one line,
+//! `Table::words::<M>(Role::Ours)`, where `M` implements the rivals' own trait.
+
+mod crew;
+mod families;
+mod family;
+mod ground;
+mod jobs;
+mod keys;
+mod plan;
+mod record;
+mod runner;
+mod scale;
+mod show;
+mod stats;
+
+use crate::args::{self, RaceArgs, WeighArgs};
+use crate::fail::{Exit, Fail};
+use crate::nearest;
+use crate::output::Output;
+use crate::ui;
+use family::Family;
+use plan::{Clock, Wish};
+use std::path::Path;
+use std::time::Duration;
+
+/// Rounds, unless the user asks for another number.
+const ROUNDS: usize = 7;
+/// A quick race over all families.
+const HEADLINES: Duration = Duration::from_secs(90);
+/// A quick race of one family.
+const FAMILY: Duration = Duration::from_secs(5 * 60);
+
+/// Runs the race.
+pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
+    let families = families::all();
+    if args.list {
+        show::list(&families);
+        return Ok(Exit::Fine);
+    }
+    let chosen = choose(&families, args.family.as_deref())?;
+    let wish = wish(args)?;
+    let stages = plan::stages(&chosen, &wish);
+    if stages.is_empty() {
+        let all = chosen.iter().flat_map(|family| family.workloads).map(|workload| workload.name);
+        let advice = nearest::advice("--workload", &wish.prefix, all);
+        return Err(Fail::misuse(format!("no workload {:?}", wish.prefix), "", advice));
+    }
+    let json = args.json.as_deref().map(Output::open).transpose()?;
+    let quiet = args.json.as_deref() == Some(Path::new("-"));
+    let contests = stages.iter().map(plan::Stage::contests).sum();
+    let budget = match (wish.quick, args.family.as_deref()) {
+        (false, _) => None,
+        (true, None) => Some(HEADLINES),
+        (true, Some("all")) => Some(FAMILY * chosen.len() as u32),
+        (true, Some(_)) => Some(FAMILY),
+    };
+    // Starting, checking and dropping the last tables is part of the promise.
+    let mut clock = Clock::new(budget.map(|budget| budget.mul_f64(0.93)), contests);
+    let bar = ui::progress(contests as u64);
+    let mut records = Vec::new();
+    let mut skipped = Vec::new();
+    for stage in &stages {
+        let tables = (stage.family.tables)();
+        let outcome = if stage.is_weighed() {
+            let outcome = weigh_stage(stage, &tables, &clock, &bar)?;
+            clock.done(1);
+            outcome
+        } else {
+            runner::run_stage(stage, &tables, args.rounds.unwrap_or(ROUNDS), &mut clock, &bar)?
+        };
+        if !quiet {
+            bar.suspend(|| show::blocks(&outcome.records));
+        }
+        records.extend(outcome.records);
+        skipped.extend(outcome.skipped);
+    }
+    bar.finish_and_clear();
+    for contest in skipped {
+        eprintln!("not run, no time left: {contest}");
+    }
+    runner::join_latency(&mut records);
+    if let Some(json) = json {
+        json.finish(&record::json_lines(&records))?;
+    }
+    Ok(Exit::Fine)
+}
+
+/// Weighs the tables of a stage, unless time or system forbid it.
+fn weigh_stage(
+    stage: &plan::Stage<'_>,
+    tables: &[family::Table],
+    clock: &Clock,
+    bar: &indicatif::ProgressBar,
+) -> Result<runner::Outcome, Fail> {
+    bar.set_message(format!("{} memory, {} keys", stage.family.name, stage.keys));
+    bar.inc(1);
+    let mut outcome = runner::Outcome::default();
+    // A generous guess: a microsecond per key and table.
+    let work = Duration::from_micros(stage.keys) * tables.len() as u32;
+    if !scale::can_weigh() || clock.forbids(work) {
+        outcome.skipped.push(format!("{} memory, {} keys", stage.family.name, stage.keys));
+    } else {
+        outcome.records = scale::weigh_stage(stage, tables)?;
+    }
+    Ok(outcome)
+}
+
+/// Weighs one table in this process.
+pub(crate) fn weigh(args: &WeighArgs) -> Result<Exit, Fail> {
+    let families = families::all();
+    let family = choose(&families, Some(&args.family))?;
+    let tables = family.iter().flat_map(|family| (family.tables)());
+    let found = tables.into_iter().find(|table| table.label.name == args.table);
+    let line = found.and_then(|table| scale::weigh(&table, args.keys));
+    let line = line.ok_or_else(|| {
+        Fail::misuse(format!("no table {:?} to weigh", args.table), "", "run quintet race instead")
+    })?;
+    ui::say(&line);
+    Ok(Exit::Fine)
+}
+
+/// The families to race.
+fn choose<'a>(families: &'a [Family], name: Option<&str>) -> Result<Vec<&'a Family>, Fail> {
+    let Some(name) = name.filter(|name| *name != "all") else {
+        return Ok(families.iter().collect());
+    };
+    let found = families.iter().find(|family| family.name == name);
+    found.map(|family| vec![family]).ok_or_else(|| {
+        let names = families.iter().map(|family| family.name).chain(["all"]);
+        let why = format!("the families are {}", names.clone().collect::<Vec<_>>().join(", "));
+        let advice = match nearest::nearest(name, names) {
+            Some(near) => format!("did you mean --family {near}?"),
+            None => "quintet race --list shows what each of them measures".to_owned(),
+        };
+        Fail::misuse(format!("unknown family {name:?}"), why, advice)
+    })
+}
+
+/// Checks what the user asked for.
+fn wish(args: &RaceArgs) -> Result<Wish, Fail> {
+    let threads = args.threads.as_deref().unwrap_or("1,2");
+    let threads = args::numbers("--threads", threads, 256)?;
+    let keys =
+        args.keys.as_deref().map(|keys| args::numbers("--keys", keys, 1 << 31)).transpose()?;
+    if args.rounds == Some(0) {
+        let advice = format!("leave it out for {ROUNDS} rounds");
+        return Err(Fail::misuse("bad value for --rounds: 0", "no round gives no result", advice));
+    }
+    Ok(Wish {
+        headlines: args.quick && args.family.is_none() && args.workload.is_none(),
+        prefix: args.workload.clone().unwrap_or_default(),
+        threads: threads.into_iter().map(|n| n as usize).collect(),
+        keys,
+        quick: args.quick,
+    })
+}

@@ -1,0 +1,197 @@
+//! Paired rounds: in every round each table runs once, in turn, so that all see the same weather.
+
+use super::family::{Bench, Heat, Measure, Role, Sample, Table, Workload, Wrong};
+use super::plan::{Clock, Stage};
+use super::record::Record;
+use super::stats::{median, ratio};
+use crate::fail::Fail;
+use indicatif::ProgressBar;
+use quintet_rivals::Label;
+use std::time::Instant;
+
+/// A table on the track, with what it gave in each workload of the turn.
+struct Lane {
+    label: Label,
+    role: Role,
+    bench: Box<dyn Bench>,
+    samples: Vec<Vec<Sample>>,
+}
+
+/// What became of a stage.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// The results.
+    pub(crate) records: Vec<Record>,
+    /// What there was no time for.
+    pub(crate) skipped: Vec<String>,
+}
+
+/// Runs all contests of a timed stage.
+pub(crate) fn run_stage(
+    stage: &Stage<'_>,
+    tables: &[Table],
+    rounds: usize,
+    clock: &mut Clock,
+    bar: &ProgressBar,
+) -> Result<Outcome, Fail> {
+    bar.set_message(format!("{} {}: making tables", stage.family.name, stage.name));
+    let mut lanes: Vec<Lane> = tables.iter().filter_map(|table| lane(stage, table)).collect();
+    let mut outcome = Outcome::default();
+    for turn in &stage.turns {
+        for &threads in &stage.threads {
+            let names: Vec<&str> = turn.iter().map(|workload| workload.name).collect();
+            let title = format!("{} {}", stage.family.name, names.join("+"));
+            bar.set_message(format!("{title}, {} keys, {threads} threads", stage.keys));
+            match run_turn(stage, turn, threads, &mut lanes, rounds, clock)? {
+                true => outcome.records.extend(records(stage, turn, threads, &lanes)),
+                false => {
+                    let what = format!("{title}, {} keys, {threads} threads", stage.keys);
+                    outcome.skipped.push(what);
+                }
+            }
+            clock.done(1);
+            bar.inc(1);
+        }
+    }
+    for lane in &mut lanes {
+        let result = lane.bench.finish();
+        result.map_err(|error| failed(stage, stage.name, lane, &error))?;
+    }
+    Ok(outcome)
+}
+
+fn lane(stage: &Stage<'_>, table: &Table) -> Option<Lane> {
+    let bench = (table.start)(stage.name, stage.keys)?;
+    Some(Lane { label: table.label, role: table.role, bench, samples: Vec::new() })
+}
+
+/// Runs one turn with so many threads; false if there was no time.
+fn run_turn(
+    stage: &Stage<'_>,
+    turn: &[&'static Workload],
+    threads: usize,
+    lanes: &mut [Lane],
+    rounds: usize,
+    clock: &Clock,
+) -> Result<bool, Fail> {
+    let slot = clock.slot((rounds + 1) * lanes.len() * turn.len());
+    lanes.iter_mut().for_each(|lane| lane.samples = vec![Vec::new(); turn.len()]);
+    for round in 0..=rounds {
+        let start = Instant::now();
+        for lane in lanes.iter_mut() {
+            for (place, workload) in turn.iter().enumerate() {
+                let heat = Heat { workload, threads, keys: stage.keys, round: round as u64 };
+                let sample = lane.bench.round(&heat, slot);
+                let sample = sample.map_err(|e| failed(stage, workload.name, lane, &e))?;
+                if round > 0 {
+                    lane.samples[place].push(sample);
+                }
+            }
+        }
+        // Fixed work takes as long as it takes: after the warm-up its length is known.
+        if round == 0 && clock.forbids(start.elapsed().mul_f64(rounds as f64)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn failed(stage: &Stage<'_>, workload: &str, lane: &Lane, wrong: &Wrong) -> Fail {
+    Fail::no(
+        format!("{} gave a wrong answer in {} {workload}", lane.label.name, stage.family.name),
+        wrong.0.clone(),
+        "a race with a wrong answer has no result; report the table's defect",
+    )
+}
+
+/// The figures of one lane that decide a workload, round by round.
+fn figures(lane: &Lane, place: usize, measure: Measure) -> Vec<f64> {
+    let worst = |sample: &Sample| sample.latency.map_or(f64::NAN, |latency| latency.max_ns as f64);
+    match measure {
+        Measure::Worst => lane.samples[place].iter().map(worst).collect(),
+        _ => lane.samples[place].iter().map(|sample| sample.mops).collect(),
+    }
+}
+
+fn records(
+    stage: &Stage<'_>,
+    turn: &[&'static Workload],
+    threads: usize,
+    lanes: &[Lane],
+) -> Vec<Record> {
+    let mut records = Vec::new();
+    for (place, workload) in turn.iter().enumerate() {
+        let best = best_rival(lanes, place, workload.measure);
+        for lane in lanes {
+            let mut record = Record {
+                family: stage.family.name,
+                workload: workload.name,
+                table: lane.label.name,
+                version: lane.label.version,
+                threads,
+                keys: stage.keys,
+                rounds: lane.samples[place].len(),
+                limit: lane.role == Role::Limit,
+                ..Record::default()
+            };
+            describe(&mut record, &lane.samples[place]);
+            if lane.role == Role::Ours {
+                let ours = figures(lane, place, workload.measure);
+                let more_is_better = workload.measure == Measure::Rate;
+                let paired = best.as_ref().and_then(|best| ratio(&ours, best, more_is_better));
+                record.ratio_to_best_rival = paired.map(|ratio| ratio.median);
+                record.ratio_low = paired.map(|ratio| ratio.low);
+                record.ratio_high = paired.map(|ratio| ratio.high);
+            }
+            records.push(record);
+        }
+    }
+    records
+}
+
+/// The rounds of the rival with the best median.
+fn best_rival(lanes: &[Lane], place: usize, measure: Measure) -> Option<Vec<f64>> {
+    let rivals = lanes.iter().filter(|lane| lane.role == Role::Rival);
+    let rounds = rivals.map(|lane| figures(lane, place, measure));
+    let better = |a: &Vec<f64>, b: &Vec<f64>| match measure {
+        Measure::Rate => median(a).total_cmp(&median(b)),
+        _ => median(b).total_cmp(&median(a)),
+    };
+    rounds.max_by(better)
+}
+
+/// Medians over the rounds; of the slowest operation the best round, since every disturbance that
+/// was not noticed only adds to it.
+fn describe(record: &mut Record, samples: &[Sample]) {
+    let over = |pick: &dyn Fn(&Sample) -> Option<f64>| {
+        let values: Vec<f64> = samples.iter().filter_map(pick).collect();
+        (!values.is_empty()).then(|| median(&values))
+    };
+    record.mops = over(&|sample| Some(sample.mops));
+    record.hit_ratio = over(&|sample| sample.hit_ratio);
+    record.p50_ns = over(&|s| s.latency.map(|l| l.p50_ns as f64)).map(|ns| ns as u64);
+    record.p9999_ns = over(&|s| s.latency.map(|l| l.p9999_ns as f64)).map(|ns| ns as u64);
+    let latencies = || samples.iter().filter_map(|sample| sample.latency);
+    record.max_ns = latencies().map(|latency| latency.max_ns).min();
+    record.jitter_ns = latencies().map(|latency| latency.jitter_ns).max();
+    let disturbed = latencies().min_by_key(|latency| latency.max_ns);
+    record.disturbed = disturbed.map(|latency| latency.disturbed);
+}
+
+/// Copies the latency of a stamped workload to the line of the workload that it times.
+pub(crate) fn join_latency(records: &mut [Record]) {
+    let timed: Vec<Record> =
+        records.iter().filter(|record| record.workload.ends_with("-latency")).cloned().collect();
+    for record in records {
+        let same = |timed: &&Record| {
+            timed.workload.strip_suffix("-latency") == Some(record.workload)
+                && (timed.family, timed.table) == (record.family, record.table)
+                && (timed.threads, timed.keys) == (record.threads, record.keys)
+        };
+        if let Some(timed) = timed.iter().find(same) {
+            (record.p50_ns, record.p9999_ns) = (timed.p50_ns, timed.p9999_ns);
+            (record.max_ns, record.disturbed) = (timed.max_ns, timed.disturbed);
+            record.jitter_ns = timed.jitter_ns;
+        }
+    }
+}
