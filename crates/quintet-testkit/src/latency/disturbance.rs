@@ -1,0 +1,66 @@
+//! What the kernel says happened to a thread.
+#![allow(unsafe_code)] // getrusage has no safe form in std
+
+/// Counters that move when a thread is disturbed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Disturbances {
+    faults_and_switches: (u64, u64),
+    stolen: u64,
+}
+
+impl Disturbances {
+    pub(super) fn now() -> Self {
+        Self { faults_and_switches: faults_and_switches(), stolen: stolen_ticks() }
+    }
+
+    /// Whether anything moved; stolen time only if `count_stolen`.
+    pub(super) fn differ(&self, later: &Self, count_stolen: bool) -> bool {
+        self.faults_and_switches != later.faults_and_switches
+            || (count_stolen && self.stolen != later.stolen)
+    }
+}
+
+/// Page faults and context switches of the calling thread so far; zeroes where the system does
+/// not tell.
+#[cfg(target_os = "linux")]
+pub fn faults_and_switches() -> (u64, u64) {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is valid for a write of one `rusage`.
+    let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
+    assert_eq!(result, 0, "getrusage of the calling thread cannot fail");
+    // SAFETY: zeroed at first and written by the call; all of its fields are integers.
+    let usage = unsafe { usage.assume_init() };
+    let sum = |a: libc::c_long, b: libc::c_long| a.unsigned_abs() + b.unsigned_abs();
+    (sum(usage.ru_minflt, usage.ru_majflt), sum(usage.ru_nvcsw, usage.ru_nivcsw))
+}
+
+/// Page faults and context switches of the calling thread so far; zeroes where the system does
+/// not tell.
+#[cfg(not(target_os = "linux"))]
+pub fn faults_and_switches() -> (u64, u64) {
+    (0, 0)
+}
+
+/// Clock ticks stolen from the machine so far; 0 where the system does not tell.
+fn stolen_ticks() -> u64 {
+    parse_stolen(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+}
+
+/// The eighth number of the line of all processors.
+fn parse_stolen(stat: &str) -> u64 {
+    let numbers = stat.strip_prefix("cpu ").unwrap_or_default().split_ascii_whitespace();
+    numbers.into_iter().nth(7).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_stolen_ticks() {
+        let stat = "cpu  11 12 13 14 15 16 17 18 19 20\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
+        assert_eq!(parse_stolen(stat), 18);
+        assert_eq!(parse_stolen(""), 0);
+        assert_eq!(parse_stolen("cpu  1 2"), 0);
+    }
+}
