@@ -5,7 +5,11 @@ mod hash;
 #[allow(dead_code)]
 mod probe;
 #[allow(dead_code)]
+mod reclaim;
+#[allow(dead_code)]
 mod region;
+#[allow(dead_code)]
+mod roster;
 #[allow(dead_code)]
 mod sync;
 
@@ -14,6 +18,10 @@ pub use region::{AllocError, Pages};
 /// Rooms below the tables, for the `quintet` command to measure. Not part of the API: may change at any time.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::reclaim::{
+        BATCH, BATCH_BYTES, Backlog, Domain, Freed, Handle, Offline, QuietHandle, Retired, Section,
+        Visit,
+    };
     pub use crate::region::heap::{Buffer, MAPPED_FROM, PIECE, Zeroed};
     pub use crate::sync::barrier::Barrier;
 }

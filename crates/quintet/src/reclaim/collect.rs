@@ -1,0 +1,201 @@
+//! Sealing, scanning, freeing. Runs outside of sections where it can: a batch sealed inside one's own section is held back by oneself.
+
+use super::domain::Core;
+use super::retired::Retired;
+use super::seat::{DUE, Kept, NEVER, SeatState};
+use crate::roster::Roster;
+use crate::sync::{MODEL, Ordering, fork};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// A batch is sealed when it has this many pieces: one barrier for all of them.
+pub const BATCH: usize = if MODEL { 1 } else { 256 };
+
+/// Or this many bytes.
+pub const BATCH_BYTES: usize = 256 << 10;
+
+/// Adds a piece to the seat's batch.
+pub(super) fn retire(core: &Core, seat: &SeatState, piece: Retired) {
+    // ORDERING: Relaxed: our own statistics.
+    let bytes = seat.bytes.load(Ordering::Relaxed) + piece.bytes();
+    let items = seat.items.load(Ordering::Relaxed) + 1;
+    seat.count(items, bytes);
+    let in_bag = {
+        let mut bag = seat.bag.borrow_mut();
+        let large = piece.bytes() >= BATCH_BYTES;
+        bag.push(piece);
+        if large { BATCH } else { bag.len() }
+    };
+    let bag_bytes = || seat.bag.borrow().iter().map(Retired::bytes).sum::<usize>();
+    if in_bag >= BATCH || (in_bag % 16 == 0 && bag_bytes() >= BATCH_BYTES) {
+        seat.after.set(seat.after.get() | DUE);
+        // A section that goes on retiring collects while it is open; others when they are left.
+        if !seat.is_inside() || in_bag >= 2 * BATCH {
+            collect(core, seat, false);
+        }
+    }
+}
+
+/// Seals the seat's batch and frees what no section can refer to (E4). With `all`, looks at everything kept as well.
+pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
+    // A piece's own drop may retire or leave a section: its garbage waits for the next round.
+    if seat.collecting.replace(true) {
+        return;
+    }
+    seat.after.set(seat.after.get() & !DUE);
+    let mut free = Vec::new();
+    let mut batch = seat.bag.take();
+    let mut kept = seat.kept.take();
+    adopt(core, &mut batch, &mut kept);
+    if seal(core, &mut batch) {
+        let scan = Scan::of(core);
+        let (go, stay): (Vec<_>, Vec<_>) = batch.drain(..).partition(|piece| scan.allows(piece));
+        free = go;
+        kept.pieces.extend(stay);
+        if all || scan.floor > kept.floor || kept.pieces.len() >= kept.look_at {
+            let (go, stay): (Vec<_>, Vec<_>) =
+                kept.pieces.drain(..).partition(|piece| scan.allows(piece));
+            free.extend(go);
+            kept = Kept { look_at: (2 * stay.len()).max(BATCH), floor: scan.floor, pieces: stay };
+        }
+    }
+    let held = batch.iter().chain(&kept.pieces);
+    let (items, bytes) = held.fold((0, 0), |(n, sum), piece| (n + 1, sum + piece.bytes()));
+    // Nothing of ours is borrowed while pieces are freed: user code may retire more.
+    seat.bag.replace(batch);
+    seat.kept.replace(kept);
+    seat.count(items, bytes);
+    let outcome = catch_unwind(AssertUnwindSafe(|| free_stepwise(core, free)));
+    seat.collecting.set(false);
+    propagate(outcome.err());
+}
+
+/// Takes over what vacated seats left behind.
+fn adopt(core: &Core, batch: &mut Vec<Retired>, kept: &mut Kept) {
+    let has_garbage = |seat: &SeatState| seat.items.load(Ordering::Relaxed) > 0;
+    while let Some(vacated) = Roster::take_vacant(&core.roster, has_garbage) {
+        batch.append(&mut vacated.bag.borrow_mut());
+        kept.pieces.append(&mut vacated.kept.borrow_mut().pieces);
+        kept.look_at = 0;
+        vacated.count(0, 0);
+    }
+}
+
+/// Stamps the batch and runs its barrier. False if the barrier was refused: nothing may be freed (E6).
+fn seal(core: &Core, batch: &mut [Retired]) -> bool {
+    if batch.is_empty() {
+        // What is kept has had its barrier (E5).
+        return true;
+    }
+    // ORDERING: AcqRel: the unlinks come before (Release, partner: enter's Acquire load of the era); one RMW per
+    // batch, never a plain load (E2).
+    let stamp = core.pulse.era.fetch_add(1, Ordering::AcqRel);
+    if !core.pulse.barrier.heavy() {
+        core.refused.fetch_add(1, Ordering::Relaxed);
+        return false;
+    }
+    batch.iter_mut().for_each(|piece| piece.retire = stamp);
+    true
+}
+
+/// The intervals of all seats that are inside, at one look.
+struct Scan {
+    inside: Vec<(u64, u64)>,
+    floor: u64,
+}
+
+impl Scan {
+    fn of(core: &Core) -> Self {
+        sweep_after_fork(core);
+        let mut scan = Self { inside: Vec::new(), floor: NEVER };
+        core.roster.visit(|seat| {
+            // ORDERING: Acquire: partners are the Release stores of announce, widen and leave.
+            let lower = seat.lower.load(Ordering::Acquire);
+            let upper = seat.upper.load(Ordering::Acquire);
+            if lower != NEVER {
+                scan.inside.push((lower, upper));
+                scan.floor = scan.floor.min(lower);
+            }
+        });
+        scan
+    }
+
+    /// E1.
+    fn allows(&self, piece: &Retired) -> bool {
+        self.inside.iter().all(|&(lower, upper)| piece.retire < lower || piece.birth > upper)
+    }
+}
+
+/// In a forked child, vacates the thread-local seats of threads that did not come along.
+fn sweep_after_fork(core: &Core) {
+    let (forks, survivor) = fork::seen();
+    // ORDERING: Relaxed: forks are rare, and sweeping twice is harmless.
+    if core.forks.swap(forks, Ordering::Relaxed) == forks {
+        return;
+    }
+    core.roster.visit(|seat| {
+        let thread = seat.thread.load(Ordering::Relaxed);
+        if thread != 0 && thread != survivor {
+            seat.lower.store(NEVER, Ordering::Release);
+        }
+    });
+}
+
+/// Frees pieces; large ones get their first step now and the rest later, at a pace.
+fn free_stepwise(core: &Core, pieces: Vec<Retired>) {
+    let mut panic = None;
+    for piece in pieces {
+        match catch_unwind(AssertUnwindSafe(|| piece.step())) {
+            Ok(None) => {}
+            Ok(Some(rest)) => {
+                let mut returning = core.returning.lock();
+                returning.push(rest);
+                // ORDERING: Relaxed: a hint.
+                core.pulse.returns.store(returning.len(), Ordering::Relaxed);
+            }
+            Err(payload) => panic = panic.or(Some(payload)),
+        }
+    }
+    propagate(panic);
+}
+
+/// One more step of a large piece. True if more waits.
+#[cold]
+pub(super) fn return_piece(core: &Core) -> bool {
+    let Some(mut returning) = core.returning.try_lock() else { return true };
+    let Some(piece) = returning.pop() else { return false };
+    if let Some(rest) = piece.step() {
+        returning.push(rest);
+    }
+    // ORDERING: Relaxed: a hint.
+    core.pulse.returns.store(returning.len(), Ordering::Relaxed);
+    !returning.is_empty()
+}
+
+/// Everything that is past its grace period, at once.
+pub(super) fn return_all(core: &Core) {
+    // ORDERING: Relaxed: a hint.
+    while core.pulse.returns.load(Ordering::Relaxed) != 0 && return_piece(core) {}
+}
+
+/// Frees pieces to their end.
+pub(super) fn free_whole(pieces: Vec<Retired>) {
+    let mut panic = None;
+    for piece in pieces {
+        let whole = || {
+            let mut rest = Some(piece);
+            while let Some(piece) = rest {
+                rest = piece.step();
+            }
+        };
+        panic = catch_unwind(AssertUnwindSafe(whole)).err().or(panic);
+    }
+    propagate(panic);
+}
+
+/// Goes on with a piece's panic, unless one is under way: then one is enough.
+fn propagate(panic: Option<Box<dyn std::any::Any + Send>>) {
+    match panic {
+        Some(payload) if !std::thread::panicking() => resume_unwind(payload),
+        _ => {}
+    }
+}

@@ -1,0 +1,126 @@
+//! Seats that somebody owns.
+//!
+//! Both are `Send` and not `Sync`: a seat is written by one thread at a time.
+//!
+//! ```compile_fail
+//! fn sync<T: Sync>() {}
+//! sync::<quintet::internal::Handle>();
+//! ```
+//!
+//! ```compile_fail
+//! fn sync<T: Sync>() {}
+//! sync::<quintet::internal::QuietHandle>();
+//! ```
+//!
+//! ```
+//! fn send<T: Send>() {}
+//! send::<quintet::internal::Handle>();
+//! send::<quintet::internal::QuietHandle>();
+//! ```
+
+use super::collect;
+use super::domain::{Core, Domain};
+use super::seat::SeatState;
+use super::section::{Section, Visit};
+use crate::roster::{Roster, Seat};
+use crate::sync::Arc;
+
+/// A registered seat: each read section is entered by [`pin`](Self::pin).
+#[derive(Debug)]
+pub struct Handle {
+    seat: Seat<SeatState>,
+    core: Arc<Core>,
+}
+
+/// A registered seat that is always inside a read section, except at its quiet points.
+///
+/// Reading costs nothing but the checks. The owner promises, by `&mut self`, that it holds no reference when it
+/// calls [`quiescent`](Self::quiescent).
+#[derive(Debug)]
+pub struct QuietHandle {
+    inner: Handle,
+}
+
+/// While this lives, its [`QuietHandle`] is outside and holds nothing back.
+#[derive(Debug)]
+pub struct Offline<'a> {
+    handle: &'a mut QuietHandle,
+}
+
+impl Handle {
+    pub(super) fn new(domain: &Domain) -> Self {
+        let core = Arc::clone(&domain.core);
+        Self { seat: Roster::join(&core.roster, SeatState::new), core }
+    }
+
+    /// Enters a read section.
+    #[inline(always)]
+    pub fn pin(&self) -> Section<'_> {
+        Section::enter(&self.core, &self.seat)
+    }
+
+    /// Frees what can be freed now. Does nothing while a section is open.
+    pub fn flush(&self) {
+        if !self.seat.is_inside() {
+            collect::collect(&self.core, &self.seat, true);
+            collect::return_all(&self.core);
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Sections borrow the handle: those still open were forgotten, and no reference is left.
+        self.seat.leave_all();
+        collect::collect(&self.core, &self.seat, false);
+    }
+}
+
+impl QuietHandle {
+    pub(super) fn new(domain: &Domain) -> Self {
+        let handle = Self { inner: Handle::new(domain) };
+        handle.go_inside();
+        handle
+    }
+
+    fn go_inside(&self) {
+        let pulse = &self.inner.core.pulse;
+        self.inner.seat.enter(&pulse.era, pulse.barrier);
+    }
+
+    /// Loads shared pointers, without entering anything.
+    #[inline(always)]
+    pub fn visit(&self) -> Visit<'_> {
+        Visit::new(&self.inner.core, &self.inner.seat)
+    }
+
+    /// A quiet point: no reference is held. Everything retired before it may go.
+    #[inline]
+    pub fn quiescent(&mut self) {
+        self.inner.seat.leave_all();
+        if self.inner.seat.after.get() != 0 {
+            collect::collect(&self.inner.core, &self.inner.seat, false);
+        }
+        self.go_inside();
+    }
+
+    /// A quiet point that lasts until the guard drops: for threads that park.
+    pub fn offline(&mut self) -> Offline<'_> {
+        self.inner.seat.leave_all();
+        collect::collect(&self.inner.core, &self.inner.seat, false);
+        Offline { handle: self }
+    }
+
+    /// A quiet point that also frees all it can.
+    pub fn flush(&mut self) {
+        self.inner.seat.leave_all();
+        self.inner.flush();
+        self.go_inside();
+    }
+}
+
+impl Drop for Offline<'_> {
+    fn drop(&mut self) {
+        self.handle.go_inside();
+    }
+}

@@ -1,0 +1,95 @@
+//! The calling thread's own seats, one per domain it has pinned.
+//!
+//! **K1.** A local seat is taken by its thread at the first `pin` of a domain and vacated when the thread ends, or
+//! when the domain is gone and the thread pins another.
+//! **K2.** `LAST` names a seat that `SEATS` owns, or nothing: it is cleared before an owner goes.
+//! **K3.** When the thread's locals are gone, or go while a section is open, the seat owns itself until
+//! that section is left ([`ORPHANED`]).
+
+use super::domain::Core;
+use super::seat::{ORPHANED, SeatState};
+use crate::roster::{Roster, Seat};
+use crate::sync::{Arc, Ordering, fork, thread_local_cell};
+use std::cell::{Cell, RefCell};
+use std::ptr::null;
+
+type Last = (*const Roster<SeatState>, *const SeatState);
+
+thread_local_cell! {
+    static LAST: Cell<Last> = Cell::new((null(), null()))
+}
+thread_local_cell! {
+    static SEATS: Seats = Seats(RefCell::new(Vec::new()))
+}
+
+#[derive(Debug)]
+struct Seats(RefCell<Vec<Seat<SeatState>>>);
+
+impl Drop for Seats {
+    fn drop(&mut self) {
+        let _ = LAST.try_with(|last| last.set((null(), null())));
+        for seat in self.0.get_mut().drain(..) {
+            vacate(seat);
+        }
+    }
+}
+
+/// Vacates a seat, now or when its open section is left (K3).
+fn vacate(seat: Seat<SeatState>) {
+    // ORDERING: Relaxed: read by a sweep of a forked child only, which has one thread.
+    seat.thread.store(0, Ordering::Relaxed);
+    if seat.is_inside() {
+        orphan(seat);
+    }
+}
+
+fn orphan(seat: Seat<SeatState>) {
+    seat.after.set(seat.after.get() | ORPHANED);
+    // SAFETY: the seat holds its roster, and from here on the roster's node holds the seat.
+    let state: &SeatState = unsafe { seat.state_unbound() };
+    state.orphan.set(Some(seat));
+}
+
+/// The calling thread's seat in `core`'s roster.
+#[inline(always)]
+pub(super) fn seat(core: &Core) -> &SeatState {
+    let roster = &raw const *core.roster;
+    match LAST.try_with(Cell::get) {
+        // SAFETY: `SEATS` owns the seat (K2), and `core` keeps the roster and so the node alive.
+        Ok((last, seat)) if std::ptr::eq(last, roster) => unsafe { &*seat },
+        _ => seat_slow(core),
+    }
+}
+
+#[cold]
+fn seat_slow(core: &Core) -> &SeatState {
+    let found = SEATS.try_with(|seats| {
+        let mut seats = seats.0.borrow_mut();
+        let known = seats.iter().position(|seat| Arc::ptr_eq(seat.roster(), &core.roster));
+        let index = known.unwrap_or_else(|| {
+            seats.retain(|seat| !seat.roster().is_closed()); // (K1)
+            let seat = Roster::join(&core.roster, SeatState::new);
+            seat.thread.store(fork::thread_key(), Ordering::Relaxed);
+            seats.push(seat);
+            seats.len() - 1
+        });
+        // SAFETY: `core` keeps the roster alive for as long as the result is borrowed.
+        let state: &SeatState = unsafe { seats[index].state_unbound() };
+        let _ = LAST.try_with(|last| last.set((&raw const *core.roster, state)));
+        state
+    });
+    found.unwrap_or_else(|_| {
+        // The thread's locals are gone: a seat for one section (K3).
+        let seat = Roster::join(&core.roster, SeatState::new);
+        // SAFETY: `core` keeps the roster alive for as long as the result is borrowed.
+        let state: &SeatState = unsafe { seat.state_unbound() };
+        orphan(seat);
+        state
+    })
+}
+
+/// How many seats the calling thread keeps.
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+pub(super) fn seats() -> usize {
+    SEATS.with(|seats| seats.0.borrow().len())
+}

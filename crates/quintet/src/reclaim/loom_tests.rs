@@ -1,0 +1,223 @@
+//! The seat protocol on small cores, with fences on both sides (loom cannot interrupt other threads).
+//!
+//! A piece is a tracked cell: readers read it, freeing writes it. loom reports any two such accesses that no
+//! happens-before separates, which is exactly a use after free.
+
+use super::*;
+use crate::sync::{Arc, AtomicPtr, Barrier, Ordering, thread};
+use loom::cell::UnsafeCell;
+
+struct Piece {
+    touched: UnsafeCell<u64>,
+    next: AtomicPtr<Piece>,
+    birth: u64,
+}
+
+impl Piece {
+    /// Pieces are owned by the model's end: the test keeps them all alive, freeing only marks them.
+    fn new(domain: &Domain, next: *mut Piece) -> *mut Piece {
+        let birth = domain.era();
+        Box::into_raw(Box::new(Piece {
+            touched: UnsafeCell::new(0),
+            next: AtomicPtr::new(next),
+            birth,
+        }))
+    }
+}
+
+unsafe fn mark_freed(place: *mut ()) -> Freed {
+    // SAFETY: the memory lives until the end of the model.
+    let piece = unsafe { &*place.cast::<Piece>() };
+    piece.touched.with_mut(|_| ());
+    Freed::Done
+}
+
+fn retire(visit: &Visit<'_>, place: *mut Piece) {
+    // SAFETY: the memory lives until the end of the model.
+    let birth = unsafe { &*place }.birth;
+    // SAFETY: `mark_freed` may be called by any thread.
+    let piece = unsafe { Retired::new(place.cast(), 8, birth, mark_freed) };
+    // SAFETY: the callers have unlinked the piece.
+    unsafe { visit.retire(piece) };
+}
+
+fn touch(place: *mut Piece) {
+    // SAFETY: the memory lives until the end of the model; whether it counts as freed is what loom checks.
+    let piece = unsafe { &*place };
+    piece.touched.with(|_| ());
+}
+
+struct World {
+    domain: Domain,
+    root: AtomicPtr<Piece>,
+}
+
+impl World {
+    fn new(depth: usize) -> Arc<Self> {
+        let domain = Domain::with_barrier(Barrier::Fence);
+        let mut first = std::ptr::null_mut();
+        for _ in 0..depth {
+            first = Piece::new(&domain, first);
+        }
+        Arc::new(Self { domain, root: AtomicPtr::new(first) })
+    }
+
+    /// Follows root and, if asked, the link behind it, each load checked (E3).
+    fn read(&self, handle: &Handle, depth: usize) {
+        let section = handle.pin();
+        let visit: &Visit<'_> = &section;
+        'restart: loop {
+            let mut seen = Vec::new();
+            let mut place = self.root.load(Ordering::Acquire);
+            for _ in 0..depth {
+                if !visit.check() {
+                    continue 'restart;
+                }
+                if place.is_null() {
+                    break;
+                }
+                touch(place);
+                seen.push(place);
+                // SAFETY: checked above, so not freed before the section ends.
+                place = unsafe { &*place }.next.load(Ordering::Acquire);
+            }
+            // What was confirmed stays valid until the section ends.
+            seen.into_iter().for_each(touch);
+            return;
+        }
+    }
+
+    fn replace(&self, handle: &Handle) {
+        let section = handle.pin();
+        let fresh = Piece::new(&self.domain, std::ptr::null_mut());
+        let old = self.root.swap(fresh, Ordering::AcqRel);
+        retire(&section, old);
+    }
+}
+
+fn model(test: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(builder.preemption_bound.unwrap_or(2));
+    builder.check(test);
+}
+
+/// A reader enters and sleeps; an item is born, published, read by it, and retired.
+#[test]
+fn loom_item_born_after_the_reader_entered() {
+    model(|| {
+        let world = World::new(1);
+        let (handle, reader) = (world.domain.join(), world.domain.join());
+        let other = Arc::clone(&world);
+        let reader = thread::spawn(move || {
+            other.read(&reader, 1);
+            reader // its end is another test's matter
+        });
+        // Somebody else's batch: what is born from here on is born after the reader's era.
+        world.domain.core.pulse.era.fetch_add(1, Ordering::AcqRel);
+        world.replace(&handle);
+        world.replace(&handle);
+        drop(reader.join().unwrap());
+    });
+}
+
+/// Two reclaimers: one unlinks by a plain store and seals; the other moves the era meanwhile (a stale stamp would free
+/// under the reader).
+#[test]
+fn loom_two_reclaimers_and_a_stale_stamp() {
+    model(|| {
+        let world = World::new(1);
+        let (handle, reader) = (world.domain.join(), world.domain.join());
+        let other = Arc::clone(&world);
+        let reader = thread::spawn(move || {
+            other.read(&reader, 1);
+            reader // its end is another test's matter
+        });
+        let other = Arc::clone(&world);
+        // All that the other reclaimer's batch does to this one: the era moves.
+        let sealer = thread::spawn(move || {
+            other.domain.core.pulse.era.fetch_add(1, Ordering::AcqRel);
+        });
+        let section = handle.pin();
+        let fresh = Piece::new(&world.domain, std::ptr::null_mut());
+        let old = world.root.load(Ordering::Relaxed);
+        // ORDERING: Release publishes the fresh piece; a plain store, no read-modify-write, on purpose.
+        world.root.store(fresh, Ordering::Release);
+        retire(&section, old);
+        drop(section);
+        sealer.join().unwrap();
+        drop(reader.join().unwrap());
+    });
+}
+
+/// Root → a → b: both are unlinked by swinging the root while a reader walks. Re-reading `a.next` instead of starting from the
+/// root would follow a link inside freed memory.
+#[test]
+fn loom_chain_restarts_from_the_root() {
+    model(|| {
+        let world = World::new(2);
+        let other = Arc::clone(&world);
+        let reader = thread::spawn(move || {
+            let handle = other.domain.join();
+            other.read(&handle, 2);
+        });
+        let handle = world.domain.join();
+        let first = world.root.load(Ordering::Relaxed);
+        // SAFETY: the memory lives until the end of the model.
+        let second = unsafe { &*first }.next.load(Ordering::Relaxed);
+        // A new second behind the first, then a new first: the old ones go in two batches.
+        let fresh = Piece::new(&world.domain, std::ptr::null_mut());
+        // SAFETY: as above.
+        unsafe { &*first }.next.store(fresh, Ordering::Release);
+        retire(&handle.pin(), second);
+        handle.flush();
+        world.replace(&handle);
+        handle.flush();
+        reader.join().unwrap();
+    });
+}
+
+/// A quiet handle reads, passes a quiet point, reads again.
+#[test]
+fn loom_quiet_points() {
+    model(|| {
+        let world = World::new(1);
+        let other = Arc::clone(&world);
+        let reader = thread::spawn(move || {
+            let mut handle = other.domain.join_quiet();
+            for _ in 0..2 {
+                let visit = handle.visit();
+                loop {
+                    let place = other.root.load(Ordering::Acquire);
+                    if visit.check() {
+                        touch(place);
+                        break;
+                    }
+                }
+                handle.quiescent();
+            }
+        });
+        let handle = world.domain.join();
+        world.replace(&handle);
+        handle.flush();
+        reader.join().unwrap();
+    });
+}
+
+/// A seat is vacated and taken over while the reclaimer scans.
+#[test]
+fn loom_seat_changes_hands_during_a_scan() {
+    model(|| {
+        let world = World::new(1);
+        let other = Arc::clone(&world);
+        let readers = thread::spawn(move || {
+            for _ in 0..2 {
+                let handle = other.domain.join();
+                other.read(&handle, 1);
+            }
+        });
+        let handle = world.domain.join();
+        world.replace(&handle);
+        handle.flush();
+        readers.join().unwrap();
+    });
+}

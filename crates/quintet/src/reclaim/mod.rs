@@ -1,0 +1,76 @@
+//! When memory may be freed.
+//!
+//! Readers use memory that writers unlink. A [`Domain`] frees what was retired once no reader can still use it.
+//!
+//! | Room | Holds |
+//! |---|---|
+//! | `domain` | [`Domain`], and the eras |
+//! | `seat` | what a reader announces, and its private lists |
+//! | `section` | [`Section`] and [`Visit`]: inside a read section |
+//! | `handle` | [`Handle`]: a seat that pins; [`QuietHandle`]: a seat that lives inside and names its quiet points |
+//! | `local` | the calling thread's own seat, for `pin()` without a handle |
+//! | `collect` | sealing, scanning, freeing |
+//! | `retired` | [`Retired`]: one piece of garbage |
+//!
+//! # Eras and intervals
+//!
+//! A global era counts sealed batches. A seat announces an interval `[lower, upper]` of eras; `lower = MAX` means outside.
+//!
+//! ```text
+//!            enter: lower = upper = era                     load p; era == upper?  yes: p is safe
+//!  OUTSIDE ──────────────────────────────▶ INSIDE [l, u] ◀──────────────┐
+//!     ▲                                      │   │                       │
+//!     │          leave: lower = MAX          │   └── no: upper = era ────┘   restart from the root (widen)
+//!     └──────────────────────────────────────┘        second time: upper = MAX
+//! ```
+//!
+//! **E1.** A piece with `[birth, retire]` is freed only if for every seat `retire < lower` or `birth > upper`.
+//! **E2.** `birth` is the era read before the piece was published; `retire` is the stamp of the batch, taken by one `fetch_add` after
+//! the last unlink of the batch. Stamping by a plain load is wrong on every machine: the unlink may
+//! still sit in a store buffer while the era moves on.
+//! **E3.** After each load of a shared pointer the section compares the era with `upper`. Equal: whatever the pointer names was
+//! born at or before `upper`, and cannot have been freed since `lower` was announced. Different: widen, and start again from the root;
+//! loading the same field again is not enough, since it may lie in memory retired meanwhile.
+//! **E4.** Order of the reclaimer: unlink, seal, heavy barrier, load the list of seats, load the seats, free. By B1 either
+//! a reader's announcement is seen by the scan, or the reader's later loads see the unlink.
+//! **E5.** What is left over has had its barrier: later scans of it need none.
+//! **E6.** If the barrier is refused, nothing is freed and the batch stays unsealed.
+//! **E7.** A section that restarts for the second time announces `upper = MAX`: it ends, and holds back what is retired until then.
+//!
+//! # What is held back
+//!
+//! A reader asleep inside a section holds back what was alive when it fell asleep, what was born within its interval, and nothing
+//! else: pieces born later are freed around it. A section that announced `upper = MAX` (iterators, long guards)
+//! holds back everything retired while it lasts. Besides, each seat keeps at most [`BATCH`] pieces or
+//! [`BATCH_BYTES`] bytes that wait for their batch to fill, or for [`Domain::flush`].
+//!
+//! # Costs
+//!
+//! Enter: one load of the era's line (shared, rarely written), two plain stores and a counter on the seat's own line. Each
+//! check: one load of the era's line. Leave: one plain store. No locked instruction, no fence. A batch: one `fetch_add`, one
+//! process-wide barrier, one look at each seat.
+//!
+//! # Fork
+//!
+//! A child may use tables of its parent if the parent had one thread, or if the child execs at once: other threads may have held locks.
+//! The thread-local seats of threads that did not come along are vacated; handles of such threads stay
+//! where they are and at worst hold memory back.
+
+mod collect;
+mod domain;
+mod handle;
+mod local;
+mod retired;
+mod seat;
+mod section;
+
+#[cfg(all(test, quintet_loom))]
+mod loom_tests;
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests;
+
+pub use collect::{BATCH, BATCH_BYTES};
+pub use domain::{Backlog, Domain};
+pub use handle::{Handle, Offline, QuietHandle};
+pub use retired::{Freed, Retired};
+pub use section::{Section, Visit};

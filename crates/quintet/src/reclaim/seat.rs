@@ -1,0 +1,144 @@
+//! What a reader announces, and what it keeps to itself.
+//!
+//! | Field | Written by | Read by |
+//! |---|---|---|
+//! | `lower`, `upper`, `items`, `bytes`, `thread` | the owner (or the at-fork sweep) | everybody |
+//! | everything else | the owner | the owner; the domain's drop |
+
+use super::retired::Retired;
+use crate::roster::Seat;
+use crate::sync::{AtomicU64, AtomicUsize, Barrier, Ordering};
+use std::cell::{Cell, RefCell};
+
+/// The era that never comes: `lower = NEVER` is "outside", `upper = NEVER` is "everything from lower on".
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// The state of a seat.
+pub(super) struct SeatState {
+    pub(super) lower: AtomicU64,
+    pub(super) upper: AtomicU64,
+    /// Sections open on this seat: the outermost announces and withdraws.
+    depth: Cell<u64>,
+    /// Bits of work for the moment the outermost section is left.
+    pub(super) after: Cell<u8>,
+    pub(super) collecting: Cell<bool>,
+    /// Names the owning thread if this is a thread-local seat, else 0.
+    pub(super) thread: AtomicUsize,
+    /// Garbage on this seat, for statistics and for whoever adopts it.
+    pub(super) items: AtomicUsize,
+    pub(super) bytes: AtomicUsize,
+    pub(super) bag: RefCell<Vec<Retired>>,
+    pub(super) kept: RefCell<Kept>,
+    /// The seat itself, while nobody else owns it: its thread's locals are gone but a section is open.
+    pub(super) orphan: Cell<Option<Seat<SeatState>>>,
+}
+
+/// Sealed pieces that some seat still holds back (E5).
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    pub(super) pieces: Vec<Retired>,
+    /// The smallest `lower` at the last full look: while it stands, looking again at each piece finds little.
+    pub(super) floor: u64,
+    /// Look again when there are this many.
+    pub(super) look_at: usize,
+}
+
+/// A batch is full: collect.
+pub(super) const DUE: u8 = 1;
+/// Nobody owns the seat but itself: vacate.
+pub(super) const ORPHANED: u8 = 2;
+
+// SAFETY: other threads touch the atomics only; the cells belong to the owner of the seat, of which there is one at a time
+// (Q1, handed over by Q3), and to the domain's drop, when no owner can be inside.
+unsafe impl Sync for SeatState {}
+// SAFETY: the pieces are `Send`, the rest are numbers.
+unsafe impl Send for SeatState {}
+
+impl std::fmt::Debug for SeatState {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("SeatState")
+            .field("lower", &self.lower)
+            .field("upper", &self.upper)
+            .field("items", &self.items)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SeatState {
+    pub(super) fn new() -> Self {
+        Self {
+            lower: AtomicU64::new(NEVER),
+            upper: AtomicU64::new(0),
+            depth: Cell::new(0),
+            after: Cell::new(0),
+            collecting: Cell::new(false),
+            thread: AtomicUsize::new(0),
+            items: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            bag: RefCell::new(Vec::new()),
+            kept: RefCell::new(Kept::default()),
+            orphan: Cell::new(None),
+        }
+    }
+
+    /// Opens a section. The outermost announces the present era.
+    #[inline(always)]
+    pub(super) fn enter(&self, era: &AtomicU64, barrier: Barrier) {
+        let depth = self.depth.get();
+        if depth == 0 {
+            self.announce(era, barrier);
+        }
+        self.depth.set(depth + 1);
+    }
+
+    #[inline(always)]
+    fn announce(&self, era: &AtomicU64, barrier: Barrier) {
+        // ORDERING: Acquire: partner is the seal's fetch_add. Reading the era of a seal means seeing its unlinks,
+        // so what `retire < lower` calls unreachable is unreachable for us.
+        let now = era.load(Ordering::Acquire);
+        // ORDERING: Release: partner is the scan's Acquire. A scan that reads this announcement has everything our
+        // last section did before it. Either order of the two stores is right.
+        self.upper.store(now, Ordering::Release);
+        self.lower.store(now, Ordering::Release);
+        // B1: announced before any shared pointer is loaded; partner: the collector's heavy barrier.
+        barrier.light();
+    }
+
+    /// Closes a section. True if it was the outermost and work waits.
+    #[inline(always)]
+    pub(super) fn leave(&self) -> bool {
+        let depth = self.depth.get() - 1;
+        self.depth.set(depth);
+        if depth != 0 {
+            return false;
+        }
+        // ORDERING: Release: partner is the scan's Acquire: what we read, we read before.
+        self.lower.store(NEVER, Ordering::Release);
+        self.after.get() != 0
+    }
+
+    pub(super) fn is_inside(&self) -> bool {
+        self.depth.get() != 0
+    }
+
+    /// Ends every section of this seat, forgotten ones too. The caller knows that no reference is left.
+    pub(super) fn leave_all(&self) {
+        self.depth.set(0);
+        // ORDERING: Release, as in `leave`.
+        self.lower.store(NEVER, Ordering::Release);
+    }
+
+    /// Widens the interval to the present era, or without end (E3, E7).
+    pub(super) fn widen(&self, upper: u64, barrier: Barrier) {
+        // ORDERING: Release, as in `announce`; then B1, before pointers are loaded again.
+        self.upper.store(upper, Ordering::Release);
+        barrier.light();
+    }
+
+    /// Publishes how much garbage lies here.
+    pub(super) fn count(&self, items: usize, bytes: usize) {
+        // ORDERING: Relaxed: statistics.
+        self.items.store(items, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+}

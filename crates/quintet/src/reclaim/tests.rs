@@ -1,0 +1,455 @@
+//! Every test runs with both barriers.
+
+use super::*;
+use crate::sync::{Arc, AtomicBool, AtomicPtr, AtomicUsize, Barrier, Ordering};
+use std::sync::mpsc;
+
+fn both(test: impl Fn(Domain)) {
+    test(Domain::with_barrier(Barrier::Fence));
+    if Barrier::detect() == Barrier::Asymmetric {
+        test(Domain::with_barrier(Barrier::Asymmetric));
+    } else {
+        eprintln!("skipped: this system grants no process-wide barrier");
+    }
+}
+
+/// Counts its drops.
+struct Tracked(Arc<AtomicUsize>, #[allow(dead_code)] [u8; 100]);
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn tracked(drops: &Arc<AtomicUsize>, birth: u64) -> Retired {
+    let place = Box::into_raw(Box::new(Tracked(Arc::clone(drops), [0; 100])));
+    // SAFETY: fresh from a box that nobody else knows.
+    unsafe { Retired::boxed(place, birth) }
+}
+
+/// Retires `count` pieces, each born in the era it is retired in, as a churning table does.
+fn churn(handle: &Handle, domain: &Domain, drops: &Arc<AtomicUsize>, count: usize) {
+    for _ in 0..count {
+        let section = handle.pin();
+        // SAFETY: never published, retired once.
+        unsafe { section.retire(tracked(drops, domain.era())) };
+    }
+}
+
+#[test]
+fn everything_is_dropped_once_when_the_domain_drops() {
+    both(|domain| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let handle = domain.join();
+        churn(&handle, &domain, &drops, 1_000);
+        drop(handle);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let section = domain.pin();
+                // SAFETY: never published, retired once.
+                unsafe { section.retire(tracked(&drops, domain.era())) };
+            });
+        });
+        drop(domain);
+        assert_eq!(drops.load(Ordering::SeqCst), 1_001);
+    });
+}
+
+#[test]
+fn nothing_is_freed_under_a_reader_and_all_after_it() {
+    both(|domain| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let (reader, writer) = (domain.join(), domain.join());
+        let born = domain.era();
+        let section = reader.pin();
+        for _ in 0..10 * BATCH {
+            let section = writer.pin();
+            // SAFETY: never published, retired once; born before the reader entered.
+            unsafe { section.retire(tracked(&drops, born)) };
+        }
+        writer.flush();
+        assert_eq!(drops.load(Ordering::SeqCst), 0);
+        assert_eq!(domain.backlog().items, 10 * BATCH);
+        drop(section);
+        writer.flush();
+        assert_eq!(drops.load(Ordering::SeqCst), 10 * BATCH);
+        assert_eq!(domain.backlog().items, 0);
+    });
+}
+
+/// The bound: a reader sleeps inside a section while a million pieces are born and retired.
+#[test]
+fn a_stalled_reader_holds_back_at_most_what_was_alive() {
+    both(|domain| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let (reader, writer) = (domain.join(), domain.join());
+        let alive: Vec<_> = (0..1_000).map(|_| tracked(&drops, domain.era())).collect();
+        let asleep = reader.pin();
+        for piece in alive {
+            // SAFETY: never published, retired once.
+            unsafe { writer.pin().retire(piece) };
+        }
+        writer.flush();
+        let alive = domain.backlog();
+        assert_eq!(alive.items, 1_000);
+        let mut worst = 0;
+        for _ in 0..1_000 {
+            churn(&writer, &domain, &drops, 1_000);
+            worst = worst.max(domain.backlog().bytes);
+        }
+        assert!(
+            worst - alive.bytes <= 1 << 20,
+            "{} bytes beyond what was alive",
+            worst - alive.bytes
+        );
+        println!("worst backlog beyond what was alive: {} bytes", worst - alive.bytes);
+        drop(asleep);
+        writer.flush();
+        assert_eq!(drops.load(Ordering::SeqCst), 1_001_000);
+    });
+}
+
+#[test]
+fn a_section_that_holds_all_holds_back_everything() {
+    both(|domain| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let (reader, writer) = (domain.join(), domain.join());
+        let section = reader.pin();
+        section.hold_all();
+        assert!(section.check());
+        churn(&writer, &domain, &drops, 10 * BATCH);
+        writer.flush();
+        assert_eq!(drops.load(Ordering::SeqCst), 0);
+        assert!(section.check(), "no restart any more");
+    });
+}
+
+#[test]
+fn a_section_restarts_at_most_twice() {
+    both(|domain| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let (reader, writer) = (domain.join(), domain.join());
+        let section = reader.pin();
+        let mut refused = 0;
+        for _ in 0..10 {
+            churn(&writer, &domain, &drops, BATCH);
+            writer.flush();
+            refused += usize::from(!section.check());
+        }
+        assert_eq!(refused, 2);
+    });
+}
+
+#[test]
+fn quiet_points_let_go_and_offline_holds_nothing() {
+    both(|domain| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let writer = domain.join();
+        let mut reader = domain.join_quiet();
+        let born = domain.era();
+        let retire = |count: usize| {
+            for _ in 0..count {
+                // SAFETY: never published, retired once.
+                unsafe { writer.pin().retire(tracked(&drops, born)) };
+            }
+            writer.flush();
+        };
+        retire(5);
+        assert_eq!(drops.load(Ordering::SeqCst), 0);
+        reader.quiescent();
+        writer.flush();
+        assert_eq!(drops.load(Ordering::SeqCst), 5);
+        let offline = reader.offline();
+        retire(5);
+        assert_eq!(drops.load(Ordering::SeqCst), 10);
+        drop(offline);
+        retire(5);
+        assert_eq!(drops.load(Ordering::SeqCst), 10);
+        // SAFETY: never published, retired once.
+        unsafe { reader.visit().retire(tracked(&drops, born)) };
+        reader.flush();
+        writer.flush();
+        assert_eq!(drops.load(Ordering::SeqCst), 16);
+    });
+}
+
+#[test]
+fn nested_and_forgotten_sections() {
+    both(|domain| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let (reader, writer) = (domain.join(), domain.join());
+        let born = domain.era();
+        let (outer, inner) = (reader.pin(), reader.pin());
+        // SAFETY: never published, retired once.
+        unsafe { writer.pin().retire(tracked(&drops, born)) };
+        drop(outer);
+        writer.flush();
+        assert_eq!(drops.load(Ordering::SeqCst), 0, "the other section is still open");
+        std::mem::forget(inner);
+        writer.flush();
+        assert_eq!(drops.load(Ordering::SeqCst), 0, "a forgotten section holds back");
+        drop(reader);
+        writer.flush();
+        assert_eq!(drops.load(Ordering::SeqCst), 1, "its handle's end ends it");
+    });
+}
+
+#[test]
+fn garbage_of_a_thread_that_ended_is_adopted() {
+    both(|domain| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let held = domain.pin();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let section = domain.pin();
+                // SAFETY: never published, retired once.
+                unsafe { section.retire(tracked(&drops, 0)) };
+            });
+        });
+        drop(held);
+        assert_eq!(domain.backlog().items, 1);
+        domain.flush();
+        assert_eq!((drops.load(Ordering::SeqCst), domain.backlog().items), (1, 0));
+    });
+}
+
+/// A panicking drop reaches the caller once, and the other pieces are freed all the same.
+#[test]
+fn a_panicking_drop_does_not_lose_the_rest() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            std::panic::resume_unwind(Box::new("on purpose"));
+        }
+    }
+    both(|domain| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let handle = domain.join();
+        for round in 0..10 {
+            let section = handle.pin();
+            // SAFETY: never published, retired once.
+            unsafe { section.retire(tracked(&drops, 0)) };
+            if round % 3 == 0 {
+                let bomb = Box::into_raw(Box::new(Bomb));
+                // SAFETY: fresh from a box.
+                let bomb = unsafe { Retired::boxed(bomb, 0) };
+                // SAFETY: never published, retired once.
+                unsafe { section.retire(bomb) };
+            }
+        }
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handle.flush()));
+        assert!(outcome.is_err());
+        assert_eq!((drops.load(Ordering::SeqCst), domain.backlog().items), (10, 0));
+        churn(&handle, &domain, &drops, 1);
+        handle.flush();
+        assert_eq!(drops.load(Ordering::SeqCst), 11, "the seat goes on working");
+    });
+}
+
+/// Drops that pin and retire again, as values that own a table do.
+#[test]
+fn a_drop_may_use_the_domain() {
+    struct Chain(Domain, u32, Arc<AtomicUsize>);
+    impl Drop for Chain {
+        fn drop(&mut self) {
+            self.2.fetch_add(1, Ordering::SeqCst);
+            if self.1 > 0 {
+                let next = Chain(self.0.clone(), self.1 - 1, Arc::clone(&self.2));
+                let next = Box::into_raw(Box::new(next));
+                // SAFETY: fresh from a box.
+                let next = unsafe { Retired::boxed(next, 0) };
+                // SAFETY: never published, retired once.
+                unsafe { self.0.pin().retire(next) };
+            }
+        }
+    }
+    both(|domain| {
+        let drops = Arc::new(AtomicUsize::new(0));
+        drop(Box::new(Chain(domain.clone(), 100, Arc::clone(&drops))));
+        for _ in 0..200 {
+            domain.flush();
+        }
+        assert_eq!(drops.load(Ordering::SeqCst), 101);
+    });
+}
+
+#[test]
+fn large_pieces_are_freed_step_by_step() {
+    // SAFETY: `place` is the counter of the test below, which outlives the domain.
+    unsafe fn three_steps(place: *mut ()) -> Freed {
+        // SAFETY: see above.
+        let steps = unsafe { &*place.cast::<AtomicUsize>() };
+        if steps.fetch_add(1, Ordering::SeqCst) == 2 { Freed::Done } else { Freed::More }
+    }
+    let steps = AtomicUsize::new(0);
+    let domain = Domain::new();
+    let handle = domain.join();
+    let place = (&raw const steps).cast_mut().cast();
+    // SAFETY: the counter outlives the domain and may be counted up by any thread.
+    let piece = unsafe { Retired::new(place, BATCH_BYTES, 0, three_steps) };
+    // SAFETY: never published, retired once.
+    unsafe { handle.pin().retire(piece) };
+    assert_eq!(steps.load(Ordering::SeqCst), 1, "a large piece does not wait for a batch");
+    assert!(domain.return_piece());
+    assert!(!domain.return_piece());
+    assert_eq!(steps.load(Ordering::SeqCst), 3);
+    assert_eq!(domain.backlog().bytes, 0);
+}
+
+/// Readers follow a pointer that a writer keeps replacing; freed memory is overwritten, so a premature free is seen.
+#[test]
+fn readers_never_see_freed_memory() {
+    struct Checked(AtomicUsize, u64);
+    impl Drop for Checked {
+        fn drop(&mut self) {
+            self.0.store(0xdead, Ordering::SeqCst);
+        }
+    }
+    both(|domain| {
+        let alive = || Box::into_raw(Box::new(Checked(AtomicUsize::new(0xa11fe), domain.era())));
+        let root = AtomicPtr::new(alive());
+        let stop = AtomicBool::new(false);
+        let rounds = if cfg!(debug_assertions) { 100_000 } else { 400_000 };
+        std::thread::scope(|scope| {
+            for quiet in [false, true] {
+                let (domain, root, stop) = (&domain, &root, &stop);
+                scope.spawn(move || {
+                    let handle = domain.join();
+                    let mut quiet_handle = domain.join_quiet();
+                    let look = |visit: &Visit<'_>| loop {
+                        let place = root.load(Ordering::Acquire);
+                        if visit.check() {
+                            // SAFETY: checked, so the piece is not freed before the section ends.
+                            let seen = unsafe { &*place };
+                            assert_eq!(seen.0.load(Ordering::Relaxed), 0xa11fe);
+                            break;
+                        }
+                    };
+                    while !stop.load(Ordering::Relaxed) {
+                        if quiet {
+                            look(&quiet_handle.visit());
+                            quiet_handle.quiescent();
+                        } else {
+                            drop(quiet_handle.offline());
+                            look(&handle.pin());
+                        }
+                    }
+                });
+            }
+            let handle = domain.join();
+            for _ in 0..rounds {
+                let section = handle.pin();
+                let old = root.swap(alive(), Ordering::AcqRel);
+                // SAFETY: only this thread retires, so the piece is not freed yet.
+                let birth = unsafe { &*old }.1;
+                // SAFETY: made by `alive` from a box.
+                let old = unsafe { Retired::boxed(old, birth) };
+                // SAFETY: unlinked by the swap, retired once.
+                unsafe { section.retire(old) };
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        // SAFETY: all threads have ended.
+        drop(unsafe { Box::from_raw(root.load(Ordering::Relaxed)) });
+    });
+}
+
+#[test]
+fn pin_while_thread_locals_are_destroyed() {
+    struct AtExit(Domain, mpsc::Sender<()>);
+    impl Drop for AtExit {
+        fn drop(&mut self) {
+            let (outer, inner) = (self.0.pin(), self.0.pin());
+            drop(outer);
+            drop(inner);
+            self.1.send(()).unwrap();
+        }
+    }
+    std::thread_local! { static EXIT: std::cell::RefCell<Option<AtExit>> = const { std::cell::RefCell::new(None) } }
+    both(|domain| {
+        // Registered before and after the domain's own thread-locals: one of the two runs when they are gone.
+        for first in [true, false] {
+            let (sender, receiver) = mpsc::channel();
+            let at_exit = AtExit(domain.clone(), sender);
+            std::thread::spawn(move || {
+                if !first {
+                    drop(at_exit.0.pin());
+                }
+                let local = at_exit.0.clone();
+                EXIT.with(|exit| *exit.borrow_mut() = Some(at_exit));
+                drop(local.pin());
+            })
+            .join()
+            .unwrap();
+            receiver.recv().unwrap();
+        }
+        let mut seats = 0;
+        domain.core.roster.visit(|_| seats += 1);
+        assert!(seats <= 3, "seats were given back: {seats}");
+    });
+}
+
+/// A guard that outlives its thread's own seat list keeps its seat until it drops.
+#[test]
+fn a_section_kept_in_a_thread_local_outlives_the_seat_list() {
+    static DOMAIN: std::sync::LazyLock<Domain> = std::sync::LazyLock::new(Domain::new);
+    std::thread_local! {
+        static KEPT: std::cell::RefCell<Option<Section<'static>>> = const { std::cell::RefCell::new(None) };
+    }
+    std::thread::spawn(|| {
+        KEPT.with(|kept| assert!(kept.borrow().is_none()));
+        KEPT.with(|kept| *kept.borrow_mut() = Some(DOMAIN.pin()));
+    })
+    .join()
+    .unwrap();
+    let drops = Arc::new(AtomicUsize::new(0));
+    // SAFETY: never published, retired once.
+    unsafe { DOMAIN.pin().retire(tracked(&drops, 0)) };
+    DOMAIN.flush();
+    assert_eq!(drops.load(Ordering::SeqCst), 1, "the thread's section ended with it");
+}
+
+#[test]
+fn maps_that_come_and_go_leave_no_seats_behind() {
+    for _ in 0..1_000 {
+        drop(Domain::new().pin());
+    }
+    let domain = Domain::new();
+    drop(domain.pin());
+    assert!(super::local::seats() <= 2, "{}", super::local::seats());
+}
+
+/// A child of a single-threaded state of affairs goes on using the domain; seats of other threads do not hold it back.
+#[cfg(unix)]
+#[test]
+fn a_forked_child_frees_around_threads_that_did_not_come_along() {
+    let domain = Domain::new();
+    let (ready, is_ready) = mpsc::channel();
+    let (finish, may_finish) = mpsc::channel::<()>();
+    let drops = Arc::new(AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let domain = &domain;
+        scope.spawn(move || {
+            let _inside = domain.pin();
+            ready.send(()).unwrap();
+            let _ = may_finish.recv();
+        });
+        is_ready.recv().unwrap();
+        // SAFETY: the child touches only this domain, whose locks no other thread holds, and then leaves by _exit.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: never published, retired once.
+            unsafe { domain.pin().retire(tracked(&drops, 0)) };
+            domain.flush();
+            let freed = drops.load(Ordering::SeqCst) == 1;
+            // SAFETY: ends the child without running the parent's destructors.
+            unsafe { libc::_exit(i32::from(!freed)) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child just made.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(status, 0, "the child could not free");
+        drop(finish);
+    });
+}
