@@ -44,6 +44,16 @@ impl<'a> Visit<'a> {
         now == self.seat.upper.load(Ordering::Relaxed) || self.check_slow()
     }
 
+    /// Like [`check`](Self::check), but a "no" changes nothing: for a first attempt that ends its section when
+    /// refused.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        // ORDERING: Relaxed, as in `check`.
+        let now = self.core.pulse.era.load(Ordering::Relaxed);
+        now == self.seat.upper.load(Ordering::Relaxed)
+    }
+
     #[cold]
     fn check_slow(&self) -> bool {
         if self.seat.upper.load(Ordering::Relaxed) == NEVER {

@@ -110,39 +110,47 @@ impl Core {
     /// The value of `key`.
     #[inline]
     pub(crate) fn get(&self, access: &Access, key: u64) -> Option<u64> {
+        let glance = self.glance(&access.enter(self), key);
+        glance.unwrap_or_else(|()| self.get_slow(access, key))
+    }
+
+    /// A lookup in the usual case: one table. `Err` says nothing about the key.
+    #[inline(always)]
+    fn glance(&self, section: &Section<'_>, key: u64) -> Result<Option<u64>, ()> {
+        // ORDERING: Acquire: partner is the exchange that published the table.
+        let table = self.root.load(Ordering::Acquire);
+        if !section.is_current() {
+            return Err(());
+        }
+        // SAFETY: as in `follow`.
+        let Some(table) = (unsafe { table.as_ref() }) else { return Ok(None) };
+        // ORDERING: Relaxed: only asks whether there is work to share.
+        if !table.next().load(Ordering::Relaxed).is_null() {
+            return Err(());
+        }
+        let seen = table.probe(key).look();
+        match seen.state {
+            State::Live => Ok(Some(seen.value)),
+            State::Empty | State::Tomb => Ok(None),
+            _ => Err(()),
+        }
+    }
+
+    /// A lookup that takes its share of the work and goes along the chain.
+    #[cold]
+    #[inline(never)]
+    fn get_slow(&self, access: &Access, key: u64) -> Option<u64> {
         let section = access.enter(self);
         loop {
-            if let Ok(value) = self.try_get(&section, key) {
+            let value = Self::follow(&section, &self.root).and_then(|root| {
+                let Some(table) = root else { return Ok(None) };
+                self.help(&section, table)?;
+                Self::walk(&section, table, key)
+            });
+            if let Ok(value) = value {
                 return value;
             }
         }
-    }
-
-    #[inline(always)]
-    pub(super) fn try_get(&self, section: &Section<'_>, key: u64) -> Result<Option<u64>, Stop> {
-        let Some(table) = Self::follow(section, &self.root)? else { return Ok(None) };
-        // ORDERING: Relaxed: only asks whether there is work to share.
-        if table.next().load(Ordering::Relaxed).is_null() {
-            let seen = table.probe(key).look();
-            match seen.state {
-                State::Live => return Ok(Some(seen.value)),
-                State::Empty | State::Tomb => return Ok(None),
-                _ => {}
-            }
-        }
-        self.get_slow(section, table, key)
-    }
-
-    /// A lookup while the table is being migrated.
-    #[cold]
-    fn get_slow<'s>(
-        &self,
-        section: &'s Section<'_>,
-        table: &'s Table,
-        key: u64,
-    ) -> Result<Option<u64>, Stop> {
-        self.help(section, table)?;
-        Self::walk(section, table, key)
     }
 
     /// A lookup along the chain from `table` on (W2, W3).
@@ -180,11 +188,8 @@ impl Core {
         let section = access.enter(self);
         self.prefetch_in(&section, keys.iter().copied());
         for (&key, value) in keys.iter().zip(values) {
-            *value = loop {
-                if let Ok(value) = self.try_get(&section, key) {
-                    break value;
-                }
-            };
+            let glance = self.glance(&section, key);
+            *value = glance.unwrap_or_else(|()| self.get_slow(access, key));
         }
     }
 
@@ -195,8 +200,13 @@ impl Core {
 
     #[inline(always)]
     fn prefetch_in(&self, section: &Section<'_>, keys: impl Iterator<Item = u64>) {
-        if let Ok(Some(table)) = Self::follow(section, &self.root) {
-            keys.for_each(|key| table.prefetch(key));
+        // ORDERING: Acquire, as in `follow`.
+        let table = self.root.load(Ordering::Acquire);
+        if section.is_current() {
+            // SAFETY: as in `follow`.
+            if let Some(table) = unsafe { table.as_ref() } {
+                keys.for_each(|key| table.prefetch(key));
+            }
         }
     }
 

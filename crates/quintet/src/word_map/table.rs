@@ -148,7 +148,18 @@ impl Table {
     #[inline(always)]
     fn probe_hash(&self, hash: u64) -> Probe<'_> {
         let (home, sought) = self.shape.aim(hash);
-        Probe { table: self, hash, slot: home, end: home + self.reach, sought }
+        let slots = self.slots.as_ptr();
+        Probe { table: self, hash, slots, slot: home, end: home + self.reach, sought }
+    }
+
+    #[cold]
+    fn look_in_list(&self, hash: u64) -> (State, u64) {
+        self.overflow.look(hash)
+    }
+
+    #[cold]
+    fn exchange_in_list(&self, hash: u64, old: (State, u64), new: (State, u64)) -> bool {
+        self.overflow.exchange(hash, old, new)
     }
 
     /// Asks the cache for the line where a probe for `key` starts.
@@ -299,38 +310,43 @@ impl Table {
 }
 
 /// A walk from a key's home to its place (T4).
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe<'t> {
     table: &'t Table,
     hash: u64,
+    /// Where the slots begin; kept here since loads of slots make the compiler forget what lies in memory.
+    slots: *const AtomicPair,
     slot: usize,
     end: usize,
     sought: Sought,
 }
 
-impl Probe<'_> {
+impl<'t> Probe<'t> {
+    #[inline(always)]
+    fn place(&self) -> &'t AtomicPair {
+        debug_assert!(self.slot <= self.end && self.slot < self.table.slots.len());
+        // SAFETY: inside the buffer: a home is masked to the homes, and `end` lies at most the reach behind it.
+        let place = unsafe { self.slots.add(self.slot) };
+        // SAFETY: the buffer lives as long as the table, and its slots are only ever shared.
+        unsafe { &*place }
+    }
+
     /// The key's place, or the end of the probe. Called again it looks at the same slot first (T5).
     #[inline(always)]
     pub(crate) fn look(&mut self) -> Seen {
         while self.slot <= self.end {
-            let slot = self.table.slot(self.slot);
+            let slot = self.place();
             let word = SlotWord::from_bits(slot.load_first());
-            if self.sought.is_live(word) {
-                return Seen { state: State::Live, word, value: slot.load_second() };
+            if self.sought.is(word) {
+                return Seen { state: word.state(), word, value: slot.load_second() };
             }
-            if self.sought.is(word) || !word.has_key() {
-                let value = if word.has_key() { slot.load_second() } else { 0 };
-                return Seen { state: word.state(), word, value };
+            if !word.has_key() {
+                return Seen { state: word.state(), word, value: 0 };
             }
             self.slot += 1;
             self.sought = self.sought.next();
         }
-        self.look_in_list()
-    }
-
-    #[cold]
-    fn look_in_list(&self) -> Seen {
-        let (state, value) = self.table.overflow.look(self.hash);
+        let (state, value) = self.table.look_in_list(self.hash);
         Seen { state, word: SlotWord::EMPTY, value }
     }
 
@@ -339,13 +355,13 @@ impl Probe<'_> {
     pub(crate) fn exchange(&self, seen: Seen, state: State, value: u64) -> bool {
         if self.slot > self.end {
             let old = (seen.state, seen.value);
-            return self.table.overflow.exchange(self.hash, old, (state, value));
+            return self.table.exchange_in_list(self.hash, old, (state, value));
         }
         let word = match state {
             State::EmptyFrozen => SlotWord::EMPTY_FROZEN,
             state => self.sought.word(state),
         };
-        let slot = self.table.slot(self.slot);
+        let slot = self.place();
         slot.compare_exchange((seen.word.bits(), seen.value), (word.bits(), value)).is_ok()
     }
 
