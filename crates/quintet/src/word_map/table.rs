@@ -338,7 +338,9 @@ impl<'t> Probe<'t> {
             let slot = self.place();
             let word = SlotWord::from_bits(slot.load_first());
             if self.sought.is(word) {
-                return Seen { state: word.state(), word, value: slot.load_second() };
+                // The usual state is asked for first.
+                let state = if self.sought.is_live(word) { State::Live } else { word.state() };
+                return Seen { state, word, value: slot.load_second() };
             }
             if !word.has_key() {
                 return Seen { state: word.state(), word, value: 0 };
