@@ -394,21 +394,21 @@ impl<'t> Probe<'t> {
 
 /// The hash of a table: a permutation, so that the table need not keep the keys.
 #[derive(Clone, Copy, Debug)]
-struct Mixer(WordMixer);
+pub(super) struct Mixer(WordMixer);
 
 impl Mixer {
-    const fn new(seed: u64) -> Self {
+    pub(super) const fn new(seed: u64) -> Self {
         Self(WordMixer::new(seed))
     }
 
     /// Under a model checker keys have 56 bits and choose their own home by the top ones.
     #[inline(always)]
-    const fn mix(&self, key: u64) -> u64 {
+    pub(super) const fn mix(&self, key: u64) -> u64 {
         if MODEL { key << SPARE_BITS } else { self.0.mix(key) }
     }
 
     #[inline(always)]
-    const fn unmix(&self, hash: u64) -> u64 {
+    pub(super) const fn unmix(&self, hash: u64) -> u64 {
         if MODEL { hash >> SPARE_BITS } else { self.0.unmix(hash) }
     }
 }
