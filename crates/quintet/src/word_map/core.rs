@@ -139,12 +139,12 @@ impl Core {
         }
     }
 
-    /// The table, if there is one at most. Does not widen the section: that would cost the usual case a few stores.
+    /// The table, if there is one at most.
     #[inline(always)]
     fn only_table<'s>(&self, section: &'s Section<'_>) -> Result<Option<&'s Table>, ()> {
         // ORDERING: Acquire: partner is the exchange that published the table.
         let table = self.root.load(Ordering::Acquire);
-        if !section.is_current() {
+        if !section.check() {
             return Err(());
         }
         // SAFETY: as in `follow`.

@@ -141,7 +141,7 @@ impl Core {
             Due::Nothing => false,
             Due::Growing => table.used() >= table.threshold(),
             Due::Shrinking => {
-                table.shape().bits() > Shape::MIN_BITS && self.len() < table.threshold() / 8
+                table.shape().bits() > Shape::MIN_BITS && self.len() < table.threshold() / 4
             }
         };
         // ORDERING: Acquire: as in `follow`.

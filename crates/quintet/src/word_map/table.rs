@@ -46,6 +46,10 @@ pub(crate) struct Table {
     mixer: Mixer,
     slots: Buffer<AtomicPair>,
     reach: usize,
+    /// How many slots a thread may use before it reports them.
+    batch: usize,
+    /// When so many slots are used, the table is left.
+    threshold: usize,
     /// The successor: set once, by compare-exchange.
     next: AtomicPtr<Table>,
     plan: Plan,
@@ -91,6 +95,8 @@ impl Table {
             mixer: Mixer::new(plan.seed),
             slots: Buffer::try_new(shape.slots(), plan.pages)?,
             reach: shape.reach(),
+            batch: (shape.homes() >> 8).clamp(1, 64),
+            threshold: (plan.max_load * shape.homes() as f64) as usize,
             next: AtomicPtr::new(std::ptr::null_mut()),
             plan,
             overflow: Overflow::new(),
@@ -196,8 +202,9 @@ impl Table {
         before / share != (before + count) / share
     }
 
-    pub(crate) fn threshold(&self) -> usize {
-        (self.plan.max_load * self.shape.homes() as f64) as usize
+    #[inline(always)]
+    pub(crate) const fn threshold(&self) -> usize {
+        self.threshold
     }
 
     /// Above this nobody waits for the winner of the election any more.
@@ -205,9 +212,9 @@ impl Table {
         self.shape.homes() - self.shape.homes() * 15 / 100
     }
 
-    /// How many slots a thread may use before it reports them.
-    pub(crate) fn batch(&self) -> usize {
-        (self.shape.homes() >> 8).clamp(1, 64)
+    #[inline(always)]
+    pub(crate) const fn batch(&self) -> usize {
+        self.batch
     }
 
     /// True if few slots are used: then a long probe is the hash's fault.
@@ -222,12 +229,14 @@ impl Table {
     }
 
     /// The largest displacement an insert may use: half the reach, so that copies find room.
+    #[inline(always)]
     fn insert_reach(&self) -> usize {
         // ORDERING: Relaxed, as in `set_flooded`.
         if self.flooded.load(Ordering::Relaxed) { usize::MAX } else { self.reach / 2 }
     }
 
     /// Puts an entry of the predecessor here unless the key has been here already. True if a slot was used.
+    #[inline(always)]
     pub(crate) fn copy_in(&self, hash: u64, value: u64) -> bool {
         let mut probe = self.probe_hash(hash);
         loop {
@@ -251,6 +260,7 @@ impl Table {
         (from..to).filter(|&index| self.migrate_slot(index, next)).count()
     }
 
+    #[inline(always)]
     fn migrate_slot(&self, index: usize, next: &Self) -> bool {
         let slot = self.slot(index);
         let mut word = SlotWord::from_bits(slot.load_first());
@@ -266,9 +276,8 @@ impl Table {
             return false;
         }
         let used = self.copy_out(self.shape.hash(index, word), value, next);
-        // A failure means that somebody else has done it.
-        let done = word.with(State::LiveDone);
-        let _ = slot.compare_exchange((word.bits(), value), (done.bits(), value));
+        // LIVE-frozen becomes LIVE-done and nothing else, so that this needs no exchange (P5).
+        slot.settle((word.bits(), value), word.with(State::LiveDone).bits());
         used
     }
 
