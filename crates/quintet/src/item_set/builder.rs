@@ -135,7 +135,7 @@ impl<P: Pointer, S> ItemSetBuilder<P, S> {
             load_factor: self.load_factor,
             shard_bits: shards.trailing_zeros(),
             pages: self.pages,
-            quota: if MODEL { 2 } else { 32 },
+            quota: if MODEL { 4 } else { 32 },
             first_bits: bits,
         };
         ItemSet::with_settings(settings, self.hasher, self.capacity > 0)

@@ -4,7 +4,7 @@ use super::ItemSet;
 use super::core::{Outcome, Want};
 use super::item::{Item, Pointer};
 use super::iter::Iter;
-use super::owned::Removed;
+use super::owned::{ArcRef, Removed};
 use crate::hash::DefaultHashBuilder;
 use crate::migrate::capacity_for;
 use crate::reclaim::{self, QuietHandle, Section, Visit};
@@ -13,6 +13,7 @@ use std::fmt;
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
 use std::ptr;
+use std::sync::Arc;
 
 /// The key of a set's items.
 pub(crate) type KeyOf<P> = <<P as Pointer>::Item as Item>::Key;
@@ -178,13 +179,17 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         self.get_hashed(self.set.hash_of(key), key)
     }
 
+    #[inline(always)]
+    fn find(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
+        debug_assert_eq!(hash, self.set.hash_of(key), "ItemSet: a hash of another key");
+        let same = ItemSet::<P, S>::matcher(key);
+        self.visit(|visit| self.set.core.get(visit, hash, same))
+    }
+
     /// The item of `key`, whose [hash](ItemSet::hash_of) is known. With a foreign hash the item is not found; debug builds panic.
     #[inline]
     pub fn get_hashed(&self, hash: u32, key: &KeyOf<P>) -> Option<&P::Item> {
-        debug_assert_eq!(hash, self.set.hash_of(key), "ItemSet: a hash of another key");
-        let same = ItemSet::<P, S>::matcher(key);
-        let found = self.visit(|visit| self.set.core.get(visit, hash, same));
-        self.show(found)
+        self.show(self.find(hash, key))
     }
 
     /// True if there is an item of `key`.
@@ -393,6 +398,28 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         let bits = capacity_for(core.len(), core.settings.load_factor);
         // Without memory for a smaller table the larger one serves on.
         let _ = self.visit(|visit| core.resize(visit, bits, |now, bits| now > bits));
+    }
+}
+
+impl<T: Item + Send + Sync, S: BuildHasher, E: Entrance> Handle<'_, Arc<T>, S, E> {
+    /// The item of `key` as the set holds it, to be cloned by those who want to keep it.
+    ///
+    /// ```
+    /// # use quintet::{ItemSet, item_set::Keyed};
+    /// # use std::sync::Arc;
+    /// # struct Word(String);
+    /// # impl Keyed for Word { type Key = str; fn key(&self) -> &str { &self.0 } }
+    /// let set = ItemSet::<Arc<Word>>::new();
+    /// set.pin().put(Word("apple".into()));
+    /// let kept: Arc<Word> = set.pin().get_arc("apple").unwrap().clone();
+    /// drop(set);
+    /// assert_eq!(kept.0, "apple");
+    /// ```
+    #[inline]
+    pub fn get_arc(&self, key: &T::Key) -> Option<ArcRef<'_, T>> {
+        let raw = self.find(self.set.hash_of(key), key);
+        // SAFETY: the set's raw items are `Arc<T>`s; found by this access, protected while it is borrowed.
+        (!raw.is_null()).then(|| unsafe { ArcRef::new(raw) })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The pair of tables under loom: every order of steps that the memory model allows, up to two preemptions.
 //!
-//! Tables are as small as they get: two elements and one slot, chunks of two, one shard unless a test says otherwise. A key is its own hash.
+//! Tables are as small as they get: two or four elements, one chunk, one shard unless a test says otherwise. A key is its own hash.
 //! The test keeps a count of every item, so that one that was freed too early is seen and never touched.
 
 use super::*;
@@ -82,8 +82,8 @@ impl Member {
 
     /// Migrates to a table of `2^bits` elements, to the end.
     fn resize(&self, bits: u32) {
-        let resized = |visit: &_| self.set.core.resize(visit, bits, |now, bits| now != bits);
-        self.handle.visit(resized).unwrap();
+        let core = &self.set.core;
+        self.handle.visit(|visit| core.resize(visit, bits, |now, bits| now != bits)).unwrap();
     }
 
     fn spawn<R: 'static>(
@@ -110,10 +110,11 @@ fn sharded(shards: usize) -> Shared<Set> {
     Shared::new(ItemSetBuilder::default().shards(shards).hasher(Plain::default()).build())
 }
 
-/// A set with one item, of value 10.
+/// A set with one item, of value 10, in a table of four elements: it fits into one of two.
 fn set_of(key: u32) -> (Shared<Set>, Member, Member) {
     let set = sharded(1);
     let (ours, theirs) = (Member::of(&set), Member::of(&set));
+    ours.resize(2);
     assert_eq!(ours.put(key, 10), None);
     (set, ours, theirs)
 }
@@ -158,7 +159,7 @@ fn loom_a_replacement_survives_the_copy() {
     model(|| {
         let (_set, ours, theirs) = set_of(LOW);
         let other = theirs.spawn(|theirs| theirs.put(LOW, 11));
-        ours.resize(2);
+        ours.resize(1);
         assert!(matches!(ours.get(LOW), Some(10 | 11)));
         assert_eq!(other.join().unwrap(), Some(10));
         assert_eq!(ours.get(LOW), Some(11));
@@ -171,7 +172,7 @@ fn loom_a_removed_item_is_not_resurrected() {
     model(|| {
         let (set, ours, theirs) = set_of(LOW);
         let other = theirs.spawn(|theirs| theirs.remove(LOW));
-        ours.resize(2);
+        ours.resize(1);
         assert_eq!(other.join().unwrap(), Some(10));
         assert_eq!(ours.get(LOW), None);
         assert_eq!(set.len(), 0);
@@ -199,6 +200,7 @@ fn loom_a_reader_holds_what_it_found_while_the_set_moves_on() {
         let set = sharded(1);
         let (mut ours, theirs) = (Member::of(&set), Member::of(&set));
         let (first, second) = (record(LOW, 10), record(LOW, 11));
+        ours.resize(2);
         ours.put_kept(&first);
         let (one, two) = (Arc::clone(&first), Arc::clone(&second));
         let other = theirs.spawn(move |theirs| {
@@ -207,7 +209,7 @@ fn loom_a_reader_holds_what_it_found_while_the_set_moves_on() {
             // The test's two counts, and the set's, which must not be gone.
             assert_eq!(Arc::strong_count(held), 3, "freed under its reader");
         });
-        ours.resize(2);
+        ours.resize(1);
         ours.put_kept(&second);
         ours.handle.quiescent();
         ours.handle.quiescent();
@@ -219,11 +221,14 @@ fn loom_a_reader_holds_what_it_found_while_the_set_moves_on() {
 #[test]
 fn loom_a_copier_asleep_across_two_growths_changes_nothing() {
     model(|| {
-        let (_set, ours, theirs) = set_of(LOW);
-        let other = theirs.spawn(|theirs| theirs.resize(2));
-        ours.resize(2);
+        let (set, ours, theirs) = set_of(LOW);
+        ours.handle.visit(|visit| set.core.start_for_test(visit, 1));
+        let other = theirs.spawn(|theirs| {
+            theirs.handle.visit(|visit| theirs.set.core.help(visit)).unwrap();
+        });
+        ours.resize(1);
         assert_eq!(ours.remove(LOW), Some(10));
-        ours.resize(3);
+        ours.resize(2);
         assert_eq!(ours.get(LOW), None);
         other.join().unwrap();
         assert_eq!(ours.get(LOW), None, "a sleeping copier has brought it back");
@@ -236,8 +241,8 @@ fn loom_a_third_table_waits_for_the_second() {
     model(|| {
         let (_set, ours, theirs) = set_of(LOW);
         let other = theirs.spawn(|theirs| theirs.put(LOW, 11));
+        ours.resize(1);
         ours.resize(2);
-        ours.resize(3);
         assert_eq!(other.join().unwrap(), Some(10));
         assert_eq!(ours.get(LOW), Some(11));
     });
@@ -249,7 +254,7 @@ fn loom_a_reader_during_migration_never_misses() {
     model(|| {
         let (_set, ours, theirs) = set_of(LOW);
         let other = theirs.spawn(|theirs| theirs.get(LOW));
-        ours.resize(2);
+        ours.resize(1);
         assert_eq!(ours.put(LOW, 11), Some(10));
         assert!(matches!(other.join().unwrap(), Some(10 | 11)));
     });
@@ -260,7 +265,7 @@ fn loom_a_reader_during_migration_never_misses() {
 fn loom_a_reader_during_a_rebuild_never_misses() {
     model(|| {
         let (set, ours, theirs) = set_of(LOW);
-        ours.handle.visit(|visit| set.core.start_for_test(visit, 2));
+        ours.handle.visit(|visit| set.core.start_for_test(visit, 1));
         let other = theirs.spawn(|theirs| theirs.get(LOW));
         ours.handle.visit(|visit| set.core.rebuild(visit)).unwrap();
         assert_eq!(other.join().unwrap(), Some(10));

@@ -23,7 +23,7 @@ pub use builder::ItemSetBuilder;
 pub use handle::{Entrance, Handle, Offline, Pin, Pinned, Quiet};
 pub use item::{Item, Keyed, Pointer};
 pub use iter::Iter;
-pub use owned::Removed;
+pub use owned::{ArcRef, Removed};
 pub use stats::ItemSetStats;
 
 use self::core::Core;

@@ -1,11 +1,14 @@
-//! Items that have left their set.
+//! Items beyond a reference: shared ones, and those that have left their set.
 
 use super::core::Outcome;
 use super::handle::{Entrance, Handle};
 use super::item::Pointer;
 use crate::hash::DefaultHashBuilder;
 use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// An item that was taken out of a set, from [`Handle::put_owned`] or [`Handle::remove_owned`]. Others may still be reading it: dropping this
 /// hands it to the set, which drops it when nobody can refer to it any more. Forgetting this leaks the item.
@@ -42,5 +45,37 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Removed").field(&**self).finish()
+    }
+}
+
+/// A shared item as [`Handle::get_arc`] found it: clone it to keep it.
+pub struct ArcRef<'h, T> {
+    /// The set's own count, which is not ours to give back.
+    item: ManuallyDrop<Arc<T>>,
+    handle: PhantomData<&'h T>,
+}
+
+impl<T> ArcRef<'_, T> {
+    /// # Safety
+    /// `raw` came from `Arc::into_raw` and is protected for the lifetime.
+    pub(super) unsafe fn new(raw: *mut ()) -> Self {
+        // SAFETY: the caller's promise; never dropped, so that the count stays the set's.
+        let item = unsafe { Arc::from_raw(raw.cast_const().cast()) };
+        Self { item: ManuallyDrop::new(item), handle: PhantomData }
+    }
+}
+
+impl<T> Deref for ArcRef<'_, T> {
+    type Target = Arc<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Arc<T> {
+        &self.item
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for ArcRef<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.item.fmt(f)
     }
 }

@@ -65,7 +65,7 @@ impl Plan {
 
     /// log2 of the elements in a chunk of a migration: part of one shard's range.
     pub(crate) fn chunk_bits(&self) -> u32 {
-        const CHUNK_BITS: u32 = if MODEL { 1 } else { 5 };
+        const CHUNK_BITS: u32 = if MODEL { 2 } else { 5 };
         CHUNK_BITS.min(self.bits - self.shard_bits)
     }
 }
