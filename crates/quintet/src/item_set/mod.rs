@@ -1,4 +1,15 @@
 //! Items that carry their own key, read without a lock.
+//!
+//! | Room | Holds |
+//! |---|---|
+//! | `item` | [`Item`], [`Keyed`], [`Pointer`]: what a set holds |
+//! | `handle`, `owned`, `iter` | a thread's access, and what it is given |
+//! | `core` | the pair of tables: find, put, remove |
+//! | `grow` | when a table is left, and how everybody moves on |
+//! | `table`, `word` | one table, and its packed words |
+//! | `shard` | the writers' locks, and the watch over user code under them |
+//! | `builder`, `stats` | settings, figures |
+#![doc = include_str!("../../docs/item_set.md")]
 
 mod builder;
 mod core;
@@ -16,6 +27,8 @@ mod word;
 mod holes;
 #[cfg(all(test, quintet_loom))]
 mod loom_tests;
+#[cfg(all(test, quintet_shuttle))]
+mod shuttle_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
 
@@ -37,6 +50,70 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind};
 
 /// A concurrent set of items that carry their own key.
+///
+/// # When to use
+///
+/// For records that many threads look up and some replace: sessions, routes, a cache of parsed things. The key is part of the record,
+/// and is kept once. For plain numbers `WordMap` is smaller and faster.
+///
+/// # Example
+///
+/// ```
+/// use quintet::{ItemSet, item_set::Keyed};
+///
+/// struct Session {
+///     token: String,
+///     user: u32,
+/// }
+///
+/// impl Keyed for Session {
+///     type Key = str;
+///     fn key(&self) -> &str {
+///         &self.token
+///     }
+/// }
+///
+/// let sessions = ItemSet::<Box<Session>>::new();
+/// std::thread::scope(|scope| {
+///     for user in 0..4 {
+///         let sessions = &sessions;
+///         scope.spawn(move || {
+///             let mut handle = sessions.handle();
+///             for number in 0..100 {
+///                 handle.put(Session { token: format!("{user}-{number}"), user });
+///                 handle.quiescent(); // once per turn of the loop: no reference is held here
+///             }
+///         });
+///     }
+/// });
+/// assert_eq!(sessions.len(), 400);
+/// assert_eq!(sessions.pin().get("3-99").map(|session| session.user), Some(3));
+/// ```
+///
+/// # Consistency
+///
+/// Every operation on one key is linearizable. `len` and `is_empty` are exact when nobody writes. Iteration: see
+/// [`Handle::iter`] and [`Handle::iter_exact`].
+///
+/// # Progress
+///
+/// Readers never wait. A writer waits for writers of the same shard. Holding a reference blocks nobody.
+///
+/// # Growth
+///
+/// Spread over the writes: each moves 32 elements of the old table. There are never more than two tables.
+///
+/// # Memory
+///
+/// Per item a pointer, 12 to 24 bytes of the search array, and 4 bytes for its birth, besides the item. Churn at constant size
+/// keeps memory flat, and removing gives it back. A reader that sleeps holds back what was there when it fell asleep; an access that iterates, or
+/// never comes to a quiet point, holds back all that is removed meanwhile ([`ItemSetStats`] shows it).
+///
+/// # Panics
+///
+/// A panic of user code (`Hash`, `Eq`, [`Item`]) leaves the set as it was. A write to the set from inside [`Item::matches`] or
+/// [`Item::same_key`] panics with advice, in every build, where it would wait for itself; reads are allowed there, except iteration. If memory is needed and cannot be
+/// had, operations panic, except those that begin with `try_`.
 pub struct ItemSet<P: Pointer, S = DefaultHashBuilder> {
     core: Core,
     hasher: S,
