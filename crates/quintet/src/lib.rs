@@ -15,8 +15,10 @@ mod roster;
 #[allow(dead_code)]
 mod sync;
 
+pub mod item_set;
 pub mod word_map;
 
+pub use item_set::ItemSet;
 pub use region::{AllocError, Pages};
 pub use word_map::WordMap;
 

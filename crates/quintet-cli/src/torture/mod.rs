@@ -4,6 +4,7 @@
 //! for a share of the time and reports what it did.
 
 mod controls;
+mod item;
 mod linear;
 mod reclaim;
 mod rivals;
@@ -49,6 +50,7 @@ fn families() -> Vec<Family> {
         Family { name: "rivals", checks: rivals::checks() },
         Family { name: "reclaim", checks: reclaim::checks() },
         Family { name: "word", checks: word::checks() },
+        Family { name: "item", checks: item::checks() },
     ]
 }
 

@@ -1,5 +1,6 @@
 //! The families, in the order in which they race. A family joins by one file and one line here.
 
+mod item;
 mod reclaim;
 mod region;
 mod rivals;
@@ -9,5 +10,5 @@ use super::family::Family;
 
 /// All families.
 pub(crate) fn all() -> Vec<Family> {
-    vec![region::family(), reclaim::family(), rivals::family(), word::family()]
+    vec![region::family(), reclaim::family(), rivals::family(), word::family(), item::family()]
 }

@@ -45,32 +45,45 @@ pub(crate) const WORKLOADS: &[Workload] = &[
 impl Table {
     /// A general map of words. This line is all that a map needs to take part.
     pub(crate) fn words<M: Map<Words>>(role: Role) -> Table {
-        Table { label: M::LABEL, role, start: start_words::<M>, weigh: Some(weigh::<M>) }
+        Table::of::<Words, M>(role)
+    }
+
+    /// A general map of any kind of entries.
+    pub(crate) fn of<T: Kind, M: Map<T>>(role: Role) -> Table {
+        Table { label: M::LABEL, role, start: start::<T, M>, weigh: Some(weigh::<T, M>) }
     }
 
     /// A general map of words and of texts.
     pub(crate) fn words_and_texts<M: Map<Words>, N: Map<Texts>>(role: Role) -> Table {
-        Table { start: start_both::<M, N>, ..Table::words::<M>(role) }
+        Table { start: start_both::<Words, M, N>, ..Table::words::<M>(role) }
     }
 }
 
 pub(crate) fn start_words<M: Map<Words>>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
+    start::<Words, M>(stage, keys)
+}
+
+fn start<T: Kind, M: Map<T>>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
     match stage {
-        "full" => Some(Box::new(Steady::<Words, M>::new(keys))),
-        "half" => Some(Box::new(Mixed::<Words, M>::new(keys))),
-        "window" if M::LASTING => Some(Box::new(Window::<Words, M>::new())),
-        "life" => Some(Box::new(Life::<Words, M>::new())),
-        "grow" => Some(Box::new(Grow::<Words, M>::new())),
+        "full" => Some(Box::new(Steady::<T, M>::new(keys))),
+        "half" => Some(Box::new(Mixed::<T, M>::new(keys))),
+        "window" if M::LASTING => Some(Box::new(Window::<T, M>::new())),
+        "life" => Some(Box::new(Life::<T, M>::new())),
+        "grow" => Some(Box::new(Grow::<T, M>::new())),
         _ => None,
     }
 }
 
-fn start_both<M: Map<Words>, N: Map<Texts>>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
+/// Starts a map of some kind of entries, and one of texts in the stages of texts.
+pub(crate) fn start_both<T: Kind, M: Map<T>, N: Map<Texts>>(
+    stage: &str,
+    keys: u64,
+) -> Option<Box<dyn Bench>> {
     match stage {
         "text" => Some(Box::new(Steady::<Texts, N>::new(keys))),
         "half-text" => Some(Box::new(Mixed::<Texts, N>::new(keys))),
         "grow-text" => Some(Box::new(Grow::<Texts, N>::new())),
-        _ => start_words::<M>(stage, keys),
+        _ => start::<T, M>(stage, keys),
     }
 }
 
@@ -101,13 +114,13 @@ pub(super) fn census<T: Kind, M: Map<T>>(map: &M, keys: u64) -> (u64, u64) {
 }
 
 /// Grows a map from empty, steps on the scale, removes all, steps on it again.
-fn weigh<M: Map<Words>>(keys: u64, scale: &mut dyn FnMut()) {
+fn weigh<T: Kind, M: Map<T>>(keys: u64, scale: &mut dyn FnMut()) {
     let map = M::with_capacity(0);
-    fill::<Words, M>(&map, 0, keys, 1);
+    fill::<T, M>(&map, 0, keys, 1);
     scale();
     let mut access = map.access();
     for index in 0..keys {
-        Words::ask(index, |key| access.remove(key));
+        T::ask(index, |key| access.remove(key));
         if index % BATCH == 0 {
             access.quiet();
         }

@@ -1,4 +1,5 @@
 //! Our own tables and rooms behind the rivals' traits.
 
+pub(crate) mod item;
 pub(crate) mod reclaim;
 pub(crate) mod word;

@@ -1,0 +1,143 @@
+//! How a set is set up.
+
+use super::ItemSet;
+use super::item::Pointer;
+use super::table::Plan;
+use crate::hash::DefaultHashBuilder;
+use crate::migrate::capacity_for;
+use crate::region::{AllocError, Pages};
+use crate::sync::MODEL;
+use std::hash::BuildHasher;
+use std::marker::PhantomData;
+
+/// What all tables of a set have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) load_factor: f64,
+    pub(crate) shard_bits: u32,
+    pub(crate) pages: Pages,
+    /// Elements that each write moves while the set is migrating.
+    pub(crate) quota: usize,
+    /// log2 of the elements of the first table.
+    pub(crate) first_bits: u32,
+}
+
+impl Settings {
+    /// log2 of the elements of the smallest table: at least one for each shard.
+    pub(crate) fn min_bits(&self) -> u32 {
+        self.shard_bits.max(if MODEL { 1 } else { 6 })
+    }
+}
+
+/// Sets up an [`ItemSet`].
+///
+/// ```
+/// use quintet::{ItemSet, item_set::Keyed};
+///
+/// struct Word(String);
+/// impl Keyed for Word {
+///     type Key = str;
+///     fn key(&self) -> &str {
+///         &self.0
+///     }
+/// }
+///
+/// let set = ItemSet::<Box<Word>>::builder().capacity(10_000).shards(64).build();
+/// set.pin().put(Word("apple".into()));
+/// assert!(set.pin().get("apple").is_some());
+/// ```
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct ItemSetBuilder<P, S = DefaultHashBuilder> {
+    items: PhantomData<fn() -> P>,
+    capacity: usize,
+    load_factor: f64,
+    shards: usize,
+    pages: Pages,
+    hasher: S,
+}
+
+impl<P> Default for ItemSetBuilder<P> {
+    fn default() -> Self {
+        Self {
+            items: PhantomData,
+            capacity: 0,
+            load_factor: LOAD_FACTOR,
+            shards: 32,
+            pages: Pages::default(),
+            hasher: DefaultHashBuilder::default(),
+        }
+    }
+}
+
+const LOAD_FACTOR: f64 = 0.7;
+
+impl<P: Pointer, S> ItemSetBuilder<P, S> {
+    /// Room for this many items before the first growth. 0, the default, allocates nothing until the first put.
+    pub fn capacity(mut self, items: usize) -> Self {
+        self.capacity = items;
+        self
+    }
+
+    /// The ratio of the two arrays, and so the largest load: 0.5 to 0.8, by default 0.7. Values outside are brought
+    /// to the nearest end. Less means faster misses, more means less memory.
+    pub fn load_factor(mut self, ratio: f64) -> Self {
+        self.load_factor = if ratio.is_nan() { LOAD_FACTOR } else { ratio.clamp(0.5, 0.8) };
+        self
+    }
+
+    /// How many locks the writers share: brought to a power of two from 1 to 4096, by default 32. Four times the number of
+    /// threads that write is plenty.
+    pub fn shards(mut self, count: usize) -> Self {
+        self.shards = count;
+        self
+    }
+
+    /// Which pages arrays of 2 MiB and more lie in.
+    pub fn pages(mut self, pages: Pages) -> Self {
+        self.pages = pages;
+        self
+    }
+
+    /// Another hasher. One without a random key lets those who choose the keys make them collide.
+    pub fn hasher<H>(self, hasher: H) -> ItemSetBuilder<P, H> {
+        let Self { capacity, load_factor, shards, pages, .. } = self;
+        ItemSetBuilder { items: PhantomData, capacity, load_factor, shards, pages, hasher }
+    }
+
+    /// The usual hasher with a fixed seed, so that runs repeat.
+    pub fn seed(self, seed: u64) -> ItemSetBuilder<P, foldhash::fast::FixedState> {
+        self.hasher(foldhash::fast::FixedState::with_seed(seed))
+    }
+
+    /// Builds the set.
+    ///
+    /// # Panics
+    /// If the memory for the capacity cannot be had; [`try_build`](Self::try_build) returns an error instead.
+    pub fn build(self) -> ItemSet<P, S>
+    where
+        S: BuildHasher,
+    {
+        self.try_build().unwrap_or_else(|error| panic!("ItemSet: {error}"))
+    }
+
+    /// Builds the set, or says why its memory cannot be had.
+    pub fn try_build(self) -> Result<ItemSet<P, S>, AllocError>
+    where
+        S: BuildHasher,
+    {
+        let shards = self.shards.clamp(1, 4096).next_power_of_two();
+        let bits = capacity_for(self.capacity, self.load_factor);
+        if bits > Plan::MAX_BITS {
+            return Err(AllocError::CapacityOverflow);
+        }
+        let settings = Settings {
+            load_factor: self.load_factor,
+            shard_bits: shards.trailing_zeros(),
+            pages: self.pages,
+            quota: if MODEL { 4 } else { 32 },
+            first_bits: bits,
+        };
+        ItemSet::with_settings(settings, self.hasher, self.capacity > 0)
+    }
+}

@@ -1,0 +1,365 @@
+//! The set without its types: 32-bit hashes to pointers.
+//!
+//! ```text
+//!   root ──▶ S ──prev──▶ T         T exists only while it is migrated into S; S gets a successor only when it has no prev
+//! ```
+//!
+//! **S1.** Everybody starts at the root: one pointer leads to the pair (S, T). `prev` is loaded before S is searched: if T had been
+//! finished in between, a miss in S would mean nothing.
+//! **S2.** Readers look into S first, then into T. A present answer holds at the moment of its last load; an absent one at some moment between
+//! the miss in S and the miss in T.
+//! **S3.** Writers change S, and T if the item is there too, before they let go of the lock: under the lock of a shard the two never
+//! disagree about an item that both have. What is absent is never added to T, not even to a slot that was emptied.
+//! **S4.** A replaced item is retired after both tables were changed, once, and with no lock held: its drop is user code.
+//! **S5.** All user code of a write runs before its first change. A panic leaves the tables as they were, and the lock free.
+//! **S6.** A table that has left the root is no longer changed. Who still reads it began before it left, and answers with what held
+//! when it left.
+
+use super::builder::Settings;
+use super::shard::{self, Shard};
+use super::table::{Full, Raw, Table};
+use super::word::{Birth, shard_of};
+use crate::reclaim::{Domain, Visit};
+use crate::region::AllocError;
+use crate::sync::{AtomicPtr, AtomicUsize, CachePadded, Ordering};
+use std::ptr;
+
+/// What a writer wants to happen to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// The item shall be there, whatever was.
+    Put,
+    /// The item shall be there if none was.
+    New,
+    /// The item shall be there if one was.
+    Replace,
+    /// No item shall be there.
+    Remove,
+}
+
+/// What has happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    /// The item that was there, else null.
+    pub(crate) before: Raw,
+    /// Its birth, if it is there no longer: then the caller owns it and retires it (S4).
+    pub(crate) taken: Option<u64>,
+    /// The new item, if there was one.
+    pub(crate) item: Raw,
+    /// The new item is there; otherwise it still belongs to the caller.
+    pub(crate) placed: bool,
+    /// The books say that another size may fit better.
+    hint: Hint,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hint {
+    Nothing,
+    /// Few slots are left.
+    Filling,
+    /// Many were removed.
+    Emptying,
+    /// The search was long.
+    Crowded,
+}
+
+/// Why an attempt ended without an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stop {
+    /// Begin again at the root.
+    Restart,
+    /// No slot is left.
+    Full,
+}
+
+impl From<Full> for Stop {
+    fn from(Full: Full) -> Self {
+        Self::Full
+    }
+}
+
+/// The tables at one moment (S1).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair<'v> {
+    pub(crate) new: &'v Table,
+    pub(crate) old: Option<&'v Table>,
+}
+
+/// A set of raw items.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(super) root: CachePadded<AtomicPtr<Table>>,
+    pub(super) shards: Box<[CachePadded<Shard>]>,
+    pub(super) settings: Settings,
+    pub(super) domain: Domain,
+    /// Migrations completed.
+    pub(super) migrations: AtomicUsize,
+    /// Chunks handed out a second time.
+    pub(super) again: AtomicUsize,
+    /// Inserts that had to wait for the end of a migration.
+    pub(super) waited: AtomicUsize,
+    /// Migrations that were redone under all locks.
+    pub(super) rebuilt: AtomicUsize,
+}
+
+/// Searches of more elements than this ask for a larger table.
+const LONG_SEARCH: usize = 128;
+
+impl Core {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            root: CachePadded::new(AtomicPtr::new(ptr::null_mut())),
+            shards: Shard::row(1 << settings.shard_bits),
+            settings,
+            domain: Domain::new(),
+            migrations: AtomicUsize::new(0),
+            again: AtomicUsize::new(0),
+            waited: AtomicUsize::new(0),
+            rebuilt: AtomicUsize::new(0),
+        }
+    }
+
+    /// Items: exact when nobody writes.
+    pub(crate) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.live()).sum()
+    }
+
+    /// What marks this set as busy.
+    pub(super) fn name(&self) -> *const () {
+        ptr::from_ref(self).cast()
+    }
+
+    /// Follows the link to a table, if the section may.
+    #[inline(always)]
+    pub(super) fn follow<'v>(
+        visit: &'v Visit<'_>,
+        link: &AtomicPtr<Table>,
+    ) -> Result<Option<&'v Table>, Stop> {
+        // ORDERING: Acquire: partner is the exchange that published the table.
+        let table = link.load(Ordering::Acquire);
+        if !visit.check() {
+            return Err(Stop::Restart);
+        }
+        // SAFETY: tables are retired, never freed directly, and the section has checked that this one cannot be
+        // freed before the visit ends.
+        Ok(unsafe { table.as_ref() })
+    }
+
+    /// The tables of this moment (S1).
+    #[inline(always)]
+    pub(super) fn pair<'v>(&self, visit: &'v Visit<'_>) -> Result<Option<Pair<'v>>, Stop> {
+        let Some(new) = Self::follow(visit, &self.root)? else { return Ok(None) };
+        // ORDERING: Acquire: partner is `complete`: without a predecessor everything is in the new table.
+        if new.prev().load(Ordering::Acquire).is_null() {
+            return Ok(Some(Pair { new, old: None }));
+        }
+        Ok(Some(Pair { new, old: Self::follow(visit, new.prev())? }))
+    }
+
+    /// The item of `hash` that is the `same`, or null.
+    #[inline(always)]
+    pub(crate) fn get(&self, visit: &Visit<'_>, hash: u32, same: impl Fn(Raw) -> bool) -> Raw {
+        loop {
+            if let Ok(item) = self.try_get(visit, hash, &same) {
+                return item;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn try_get(
+        &self,
+        visit: &Visit<'_>,
+        hash: u32,
+        same: &impl Fn(Raw) -> bool,
+    ) -> Result<Raw, Stop> {
+        let Some(new) = Self::follow(visit, &self.root)? else { return Ok(ptr::null_mut()) };
+        // ORDERING: Acquire: partner is `complete`. Without a predecessor all of its items are found in S (S1); with one,
+        // the search of S comes after this load.
+        let old = new.prev().load(Ordering::Acquire);
+        let item = new.find(hash, || visit.check(), same).ok_or(Stop::Restart)?;
+        if !item.is_null() || old.is_null() {
+            return Ok(item);
+        }
+        Self::get_old(visit, old, hash, same)
+    }
+
+    /// The second half of a lookup while the set is migrating (S2).
+    #[cold]
+    fn get_old(
+        visit: &Visit<'_>,
+        old: *mut Table,
+        hash: u32,
+        same: &impl Fn(Raw) -> bool,
+    ) -> Result<Raw, Stop> {
+        if !visit.check() {
+            return Err(Stop::Restart);
+        }
+        // SAFETY: `old` was linked when it was loaded, and the section's interval has not been widened since
+        // (a failed check restarts): it covers the table's birth and was announced before its end.
+        let old = unsafe { &*old };
+        old.find(hash, || visit.check(), same).ok_or(Stop::Restart)
+    }
+
+    /// Asks the cache for the place of `hash`.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, visit: &Visit<'_>, hash: u32) {
+        if let Ok(Some(table)) = Self::follow(visit, &self.root) {
+            table.prefetch(hash);
+        }
+    }
+
+    /// Does what is wanted with the item of `hash` that is the `same`. `item` is null for a removal.
+    #[inline(always)]
+    pub(crate) fn write(
+        &self,
+        visit: &Visit<'_>,
+        hash: u32,
+        same: impl Fn(Raw) -> bool,
+        want: Want,
+        item: Raw,
+    ) -> Result<Outcome, AllocError> {
+        shard::assert_not_busy(self.name());
+        self.approach(visit, hash);
+        let shard = &self.shards[shard_of(hash, self.settings.shard_bits)];
+        loop {
+            let guard = shard.lock();
+            let tried = self.try_write(visit, shard, hash, &same, want, item);
+            drop(guard);
+            match tried {
+                Ok(outcome) => {
+                    if outcome.hint != Hint::Nothing {
+                        self.take_hint(visit, outcome.hint);
+                    }
+                    return Ok(outcome);
+                }
+                Err(Stop::Restart) => {}
+                Err(Stop::Full) => self.make_room(visit)?,
+            }
+        }
+    }
+
+    /// Before the lock: does a share of the migration, and asks for the memory that the search will need.
+    #[inline(always)]
+    fn approach(&self, visit: &Visit<'_>, hash: u32) {
+        self.domain.return_piece();
+        if let Ok(Some(table)) = Self::follow(visit, &self.root) {
+            table.prefetch(hash);
+            // ORDERING: Relaxed: only asks whether there is work to share.
+            if !table.prev().load(Ordering::Relaxed).is_null() {
+                // An error is for those who cannot go on without (G8).
+                let _ = self.help(visit);
+            }
+        }
+    }
+
+    /// One attempt under the shard's lock.
+    #[inline(always)]
+    fn try_write(
+        &self,
+        visit: &Visit<'_>,
+        shard: &Shard,
+        hash: u32,
+        same: &impl Fn(Raw) -> bool,
+        want: Want,
+        item: Raw,
+    ) -> Result<Outcome, Stop> {
+        let adds = matches!(want, Want::Put | Want::New);
+        let Some(Pair { new, old }) = self.pair(visit)? else {
+            return if adds { Err(Stop::Full) } else { Ok(Outcome::nothing(ptr::null_mut())) };
+        };
+        // S5: user code, and no change yet.
+        let (here, there) = shard::busy(self.name(), || {
+            let here = new.seek(hash, same);
+            let there = old.map(|old| match here.item {
+                item if item.is_null() => old.seek(hash, same),
+                item => old.seek(hash, |other| ptr::eq(other, item)),
+            });
+            (here, there)
+        });
+        let in_old = there.and_then(|there| there.slot);
+        let before = match there {
+            Some(there) if here.item.is_null() => there.item,
+            _ => here.item,
+        };
+        let birth = Birth::of(visit.era());
+        // Whatever the answer: afterwards the section's interval covers the births of the item found, which is still
+        // linked, and of the one to come. Both may be shown to the caller after the lock is free.
+        let _ = visit.check();
+        if if before.is_null() { !adds } else { want == Want::New } {
+            return Ok(Outcome::nothing(before));
+        }
+        let mut outcome =
+            Outcome { before, taken: None, item, placed: !item.is_null(), hint: Hint::Nothing };
+        // The only step that can fail comes first.
+        if let Some(slot) = here.slot {
+            outcome.taken = Some(new.birth(slot).era());
+            new.set(slot, item, birth);
+        } else if !item.is_null() {
+            new.place(hash, &here, item, birth)?;
+            if new.is_nearly_full() {
+                outcome.hint = Hint::Filling;
+            } else if here.looked_at > LONG_SEARCH {
+                outcome.hint = Hint::Crowded;
+            }
+        }
+        if let (Some(old), Some(slot)) = (old, in_old) {
+            outcome.taken = Some(old.birth(slot).era());
+            old.set(slot, item, birth);
+        }
+        match (before.is_null(), item.is_null()) {
+            (true, _) => shard.count_in(),
+            (_, true) if shard.count_out() => outcome.hint = Hint::Emptying,
+            _ => {}
+        }
+        Ok(outcome)
+    }
+
+    #[cold]
+    fn take_hint(&self, visit: &Visit<'_>, hint: Hint) {
+        match hint {
+            Hint::Nothing => {}
+            Hint::Filling => self.consider_growing(visit),
+            Hint::Crowded => self.consider_spreading(visit),
+            Hint::Emptying => self.consider_shrinking(visit),
+        }
+    }
+}
+
+impl Core {
+    /// Takes all items out of a set that nobody else uses, and frees its tables.
+    pub(crate) fn dismantle(&mut self, mut take: impl FnMut(Raw)) {
+        // ORDERING: Relaxed: alone.
+        let root = self.root.load(Ordering::Relaxed);
+        self.root.store(ptr::null_mut(), Ordering::Relaxed);
+        if root.is_null() {
+            return;
+        }
+        // SAFETY: made from a box, and only the root led to it.
+        let new = unsafe { Box::from_raw(root) };
+        let prev = new.prev().load(Ordering::Relaxed);
+        if !prev.is_null() {
+            // SAFETY: made from a box, and only `prev` led to it.
+            let old = unsafe { Box::from_raw(prev) };
+            let elements = (0..1 << old.plan().bits).map(|index| old.element_at(index));
+            for element in elements.filter(|element| !element.is_empty()) {
+                let item = old.item_at(element.slot());
+                let both = || new.seek(element.hash(), |other| ptr::eq(other, item)).slot.is_some();
+                if !item.is_null() && !both() {
+                    take(item);
+                }
+            }
+        }
+        (1..=new.used())
+            .map(|slot| new.item_at(slot))
+            .filter(|item| !item.is_null())
+            .for_each(take);
+    }
+}
+
+impl Outcome {
+    /// Nothing was changed.
+    const fn nothing(before: Raw) -> Self {
+        Self { before, taken: None, item: ptr::null_mut(), placed: false, hint: Hint::Nothing }
+    }
+}

@@ -1,0 +1,355 @@
+//! When a table is left, and how everybody moves on.
+//!
+//! ```text
+//!  0 alone:      root = T, no prev
+//!        │  start: root = S, S.prev = T                       (no lock held)
+//!        ▼
+//!  1 migrating:  every write moves a chunk of T (help); a shard's first chunk is also its sweep
+//!        │  the last chunk is done                            │  a copy finds S full
+//!        ▼  complete: S.prev = null, T is retired             ▼  rebuild: all locks, root = S', S and T are retired together
+//!  0 alone:      root = S                                     0 alone: root = S'
+//! ```
+//!
+//! **G1.** A chunk is a range of elements inside one shard's range, and is copied under that shard's lock. Of the elements in its range those of the
+//! shard are copied; others are displaced from the shard before. The shard's last chunk goes on behind its range up to the first
+//! EMPTY: by T1 all that the shard has displaced lies before it.
+//! **G2.** Whoever takes a shard's lock after a chunk of it was copied sees S (L2), and adds nothing to T. Whoever added to T before held the
+//! lock before, so the copier sees it. No sweep over all locks is needed, and nobody can be late.
+//! **G3.** Copying reads the slot under the lock, looks for the same pointer in S, and adds it if it is not there: no user code, no look at the
+//! item, and doing it twice does nothing, for as long as T is linked. A copier that comes late finds under the lock that T is not: an item may
+//! have been replaced in S alone since, and copying it would bring it back.
+//! **G4.** S gets a successor only when its prev is null, and once null it stays null: never more than two tables.
+//! **G5.** T is complete when every chunk is done, and whoever sees that completes: nobody's sleep outside of a lock stops the others (M3).
+//! **G6.** The next size follows from the live items: larger, the same (a table full of emptied slots), or smaller.
+//! **G7.** By M8 a table does not fill up before its prev is done, unless items were put back into emptied slots of T between the count
+//! and the start. Then a copy finds S full, and the set is rebuilt under all locks into a table with room for all: rare, counted, never
+//! wedged.
+//! **G8.** A failed allocation leaves everything as it was. The operation that needs the table gets the error; one that only saw that
+//! the table is filling up goes on.
+
+use super::core::{Core, Pair, Stop};
+use super::shard;
+use super::table::{Full, Plan, Table};
+use super::word::shard_of;
+use crate::migrate::{capacity_for, next_capacity};
+use crate::reclaim::{Freed, Retired, Visit};
+use crate::region::AllocError;
+use crate::sync::Ordering;
+use std::ptr;
+
+impl Core {
+    /// Elements that each write moves at least (M8).
+    fn quota(&self) -> usize {
+        self.settings.quota
+    }
+
+    /// Moves a share of the old table, if there is one.
+    #[cold]
+    pub(super) fn help(&self, visit: &Visit<'_>) -> Result<(), AllocError> {
+        let mut moved = 0;
+        while moved < self.quota() {
+            let Ok(Some(Pair { new, old: Some(old) })) = self.pair(visit) else { return Ok(()) };
+            let Some(claim) = new.work.claim() else {
+                self.complete(visit, new, old);
+                return Ok(());
+            };
+            if claim.again {
+                // ORDERING: Relaxed: a statistic.
+                self.again.fetch_add(1, Ordering::Relaxed);
+            }
+            match self.migrate_chunk(new, old, claim.chunk) {
+                Ok(()) => moved += 1 << old.plan().chunk_bits(),
+                Err(Stop::Restart) => continue,
+                // An error leaves the chunk undone: the next one tries again (G8).
+                Err(Stop::Full) => return self.rebuild(visit),
+            }
+            if new.work.finish(claim.chunk) && new.work.is_finished() {
+                self.complete(visit, new, old);
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies one chunk under its shard's lock (G1).
+    pub(super) fn migrate_chunk(&self, new: &Table, old: &Table, chunk: usize) -> Result<(), Stop> {
+        let Plan { bits, shard_bits, .. } = *old.plan();
+        let first = chunk << old.plan().chunk_bits();
+        let last = first + (1 << old.plan().chunk_bits());
+        // Asked for before the lock is taken.
+        (first..last)
+            .map(|index| old.element_at(index))
+            .filter(|element| !element.is_empty())
+            .for_each(|element| old.prefetch_slot(element));
+        let shard = first >> (bits - shard_bits);
+        let _guard = self.shards[shard].lock();
+        // ORDERING: Relaxed: under the lock both are up to date with what earlier writers of this shard saw (L2, G3).
+        let linked = ptr::eq(new.prev().load(Ordering::Relaxed), old)
+            && ptr::eq(self.root.load(Ordering::Relaxed), new);
+        if !linked {
+            return Err(Stop::Restart);
+        }
+        for index in first..last {
+            let _: bool = self.migrate_element(new, old, index, shard)?;
+        }
+        let ends_shard = last & ((1 << (bits - shard_bits)) - 1) == 0;
+        let mut index = last & ((1 << bits) - 1);
+        while ends_shard && self.migrate_element(new, old, index, shard)? {
+            index = old.next(index);
+        }
+        Ok(())
+    }
+
+    /// Copies one element if it is of this shard (G3). False if it is EMPTY.
+    #[inline(always)]
+    fn migrate_element(
+        &self,
+        new: &Table,
+        old: &Table,
+        index: usize,
+        shard: usize,
+    ) -> Result<bool, Full> {
+        let element = old.element_at(index);
+        if element.is_empty() {
+            return Ok(false);
+        }
+        if shard_of(element.hash(), self.settings.shard_bits) == shard {
+            let item = old.item_at(element.slot());
+            if !item.is_null() {
+                let there = new.seek(element.hash(), |other| ptr::eq(other, item));
+                if there.slot.is_none() {
+                    new.place(element.hash(), &there, item, old.birth(element.slot()))?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Unlinks the old table, all of which is done (G5).
+    fn complete(&self, visit: &Visit<'_>, new: &Table, old: &Table) {
+        let from = ptr::from_ref(old).cast_mut();
+        // ORDERING: Release: partner is the reader's load of `prev`: who finds none, finds all that was copied. The
+        // copiers' chunks were acquired by `is_finished` or `claim`.
+        let unlinked =
+            new.prev().compare_exchange(from, ptr::null_mut(), Ordering::AcqRel, Ordering::Relaxed);
+        if unlinked.is_ok() {
+            // ORDERING: Relaxed: a statistic.
+            self.migrations.fetch_add(1, Ordering::Relaxed);
+            if old.take_leave() {
+                // SAFETY: unlinked by the exchange, and nobody else retires it.
+                unsafe { retire(visit, from) };
+            }
+        }
+    }
+
+    /// Migrates to the end whatever is under way. Returns the root then seen.
+    pub(super) fn settle<'v>(&self, visit: &'v Visit<'_>) -> Result<Option<&'v Table>, AllocError> {
+        shard::assert_not_busy(self.name());
+        loop {
+            match self.pair(visit) {
+                Ok(None) => return Ok(None),
+                Ok(Some(Pair { new, old: None })) => return Ok(Some(new)),
+                Ok(Some(Pair { old: Some(_), .. })) => self.help(visit)?,
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Moves all items of both tables into one with room for them, under all locks (G7).
+    #[cold]
+    pub(super) fn rebuild(&self, visit: &Visit<'_>) -> Result<(), AllocError> {
+        let guards: Vec<_> = self.shards.iter().map(|shard| shard.lock()).collect();
+        let pair = loop {
+            if let Ok(pair) = self.pair(visit) {
+                break pair;
+            }
+        };
+        let Some(Pair { new, old: Some(old) }) = pair else { return Ok(()) };
+        let bits = capacity_for(self.len().saturating_mul(2), self.settings.load_factor);
+        let merged = Table::try_new(self.plan(visit, bits), None)?;
+        for from in [new, old] {
+            for index in 0..1usize << from.plan().bits {
+                let element = from.element_at(index);
+                if !element.is_empty() {
+                    let shard = shard_of(element.hash(), self.settings.shard_bits);
+                    if self.migrate_element(&merged, from, index, shard).is_err() {
+                        // Under all locks the count is exact, and the table has room for twice as many.
+                        unreachable!("ItemSet: {} items do not fit into {merged:?}", self.len());
+                    }
+                }
+            }
+        }
+        let (from, to) = (ptr::from_ref(new).cast_mut(), Box::into_raw(merged));
+        // ORDERING: Release: publishes the table; partner: `follow`.
+        let set = self.root.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
+        drop(guards);
+        if set.is_err() {
+            // The migration was completed meanwhile, and the next one was started.
+            // SAFETY: nobody has seen the table.
+            drop(unsafe { Box::from_raw(to) });
+            return Ok(());
+        }
+        // ORDERING: Relaxed: a statistic.
+        self.rebuilt.fetch_add(1, Ordering::Relaxed);
+        // S keeps its link to T: a reader that is on its way from S still needs it.
+        if old.take_leave() {
+            // SAFETY: the exchange of the root has unlinked both, and nobody else retires this one.
+            unsafe { retire(visit, ptr::from_ref(old).cast_mut()) };
+        }
+        // SAFETY: unlinked, and only one exchange from it succeeds.
+        unsafe { retire(visit, from) };
+        Ok(())
+    }
+
+    fn plan(&self, visit: &Visit<'_>, bits: u32) -> Plan {
+        Plan {
+            bits: bits.max(self.settings.min_bits()),
+            shard_bits: self.settings.shard_bits,
+            load_factor: self.settings.load_factor,
+            pages: self.settings.pages,
+            birth: visit.era(),
+        }
+    }
+
+    /// The first table of an empty set.
+    pub(super) fn first_table(&self, visit: &Visit<'_>, bits: u32) -> Result<(), AllocError> {
+        let table = Box::into_raw(Table::try_new(self.plan(visit, bits), None)?);
+        self.publish(ptr::null_mut(), table);
+        Ok(())
+    }
+
+    /// Gives the root, which has no prev, a successor, unless it has one (G4).
+    fn start(&self, visit: &Visit<'_>, table: &Table, bits: u32) -> Result<bool, AllocError> {
+        let next = Box::into_raw(Table::try_new(self.plan(visit, bits), Some(table))?);
+        Ok(self.publish(ptr::from_ref(table).cast_mut(), next))
+    }
+
+    /// Starts a migration and leaves it at that.
+    #[cfg(test)]
+    pub(super) fn start_for_test(&self, visit: &Visit<'_>, bits: u32) {
+        let table = self.alone(visit).unwrap();
+        assert!(self.start(visit, table, bits).unwrap());
+    }
+
+    fn publish(&self, from: *mut Table, to: *mut Table) -> bool {
+        // ORDERING: Release: publishes the table; partner: `follow`.
+        let set = self.root.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
+        if set.is_err() {
+            // SAFETY: nobody has seen the table.
+            drop(unsafe { Box::from_raw(to) });
+        }
+        set.is_ok()
+    }
+
+    fn next_bits(&self, table: &Table) -> u32 {
+        let Plan { bits, load_factor, .. } = *table.plan();
+        next_capacity(self.len(), bits, load_factor, self.settings.min_bits())
+    }
+
+    /// The root, if it is alone.
+    fn alone<'v>(&self, visit: &'v Visit<'_>) -> Option<&'v Table> {
+        match self.pair(visit) {
+            Ok(Some(Pair { new, old: None })) => Some(new),
+            _ => None,
+        }
+    }
+
+    /// Starts a migration to `2^bits` elements if nobody else does.
+    fn try_start(&self, visit: &Visit<'_>, table: &Table, bits: u32) {
+        if table.election.stand() && !matches!(self.start(visit, table, bits), Ok(true)) {
+            // G8: whoever cannot go on without will hear of it.
+            table.election.resign();
+        }
+    }
+
+    /// The table is filling up: one thread prepares the next, the others go on.
+    pub(super) fn consider_growing(&self, visit: &Visit<'_>) {
+        if let Some(table) = self.alone(visit).filter(|table| table.is_nearly_full()) {
+            self.try_start(visit, table, self.next_bits(table));
+        }
+    }
+
+    /// Searches are long. A larger table helps only if this one is loaded; otherwise hashes collide, and patience must do.
+    pub(super) fn consider_spreading(&self, visit: &Visit<'_>) {
+        let loaded = |table: &&Table| self.len() > table.capacity() / 2;
+        if let Some(table) = self.alone(visit).filter(loaded) {
+            self.try_start(visit, table, table.plan().bits + 1);
+        }
+    }
+
+    /// Much was removed: perhaps a smaller table will do.
+    pub(super) fn consider_shrinking(&self, visit: &Visit<'_>) {
+        let sparse = |table: &&Table| {
+            table.plan().bits > self.settings.min_bits() && self.len() < table.capacity() / 8
+        };
+        if let Some(table) = self.alone(visit).filter(sparse) {
+            self.try_start(visit, table, self.next_bits(table));
+        }
+    }
+
+    /// An insert has found no slot: afterwards there is another table, or none is under way any more.
+    #[cold]
+    pub(super) fn make_room(&self, visit: &Visit<'_>) -> Result<(), AllocError> {
+        match self.pair(visit) {
+            Err(_) => Ok(()),
+            Ok(None) => self.first_table(visit, self.settings.first_bits),
+            Ok(Some(Pair { new, old: None })) if new.is_full() => {
+                self.start(visit, new, self.next_bits(new)).map(drop)
+            }
+            Ok(Some(Pair { old: None, .. })) => Ok(()),
+            Ok(Some(Pair { old: Some(_), .. })) => {
+                // ORDERING: Relaxed: a statistic.
+                self.waited.fetch_add(1, Ordering::Relaxed);
+                self.settle(visit).map(drop)
+            }
+        }
+    }
+
+    /// Ends the migration under way, and does one more if `wanted` says so about the size then found.
+    pub(super) fn resize(
+        &self,
+        visit: &Visit<'_>,
+        bits: u32,
+        wanted: fn(u32, u32) -> bool,
+    ) -> Result<(), AllocError> {
+        let bits = bits.max(self.settings.min_bits());
+        let Some(table) = self.settle(visit)? else {
+            return if wanted(0, bits) { self.first_table(visit, bits) } else { Ok(()) };
+        };
+        if wanted(table.plan().bits, bits) {
+            self.start(visit, table, bits)?;
+            self.settle(visit)?;
+        }
+        Ok(())
+    }
+}
+
+/// Hands a table to the domain, which frees it when nobody can be inside any more.
+///
+/// # Safety
+/// No link leads to the table any more, and it is retired once.
+unsafe fn retire(visit: &Visit<'_>, table: *mut Table) {
+    // SAFETY: not freed yet: it is retired below.
+    let (bytes, birth) = unsafe { &*table }.bytes_and_birth();
+    // SAFETY: a table may be freed by any thread, by `free_table`, which says when it is done.
+    let piece = unsafe { Retired::new(table.cast(), bytes, birth, free_table) };
+    // SAFETY: the caller has unlinked the table and calls once.
+    unsafe { visit.retire(piece) };
+}
+
+/// Frees the arrays piece by piece, then the table.
+///
+/// # Safety
+/// `place` is a table that nobody can reach; not called again after [`Freed::Done`].
+unsafe fn free_table(place: *mut ()) -> Freed {
+    let table = place.cast::<Table>();
+    // SAFETY: nobody else can reach the table.
+    let arrays = unsafe { &mut *table };
+    // SAFETY: nobody else can reach the table, and only this function follows.
+    if !unsafe { arrays.give_back() } {
+        return Freed::More;
+    }
+    // SAFETY: made from a box, and not used any more.
+    drop(unsafe { Box::from_raw(table) });
+    Freed::Done
+}

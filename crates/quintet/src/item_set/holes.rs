@@ -1,0 +1,334 @@
+//! One test for each known hole of this kind of set: what once went wrong, or would.
+
+use super::table::{Plan, Table};
+use super::tests::{Record, record};
+use super::word::Birth;
+use super::*;
+use crate::region::Pages;
+use std::cell::Cell;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::mpsc;
+
+type Set = ItemSet<Arc<Record>>;
+
+/// A set of `items` in which a migration to `2^bits` elements has begun and nothing is copied yet.
+fn migrating(items: u64, bits: u32) -> Set {
+    let set = Set::builder().shards(4).build();
+    let pin = set.pin();
+    (0..items).for_each(|key| assert!(pin.put(record(key, 0)).is_none()));
+    pin.visit(|visit| {
+        set.core.settle(visit).unwrap();
+        set.core.start_for_test(visit, bits);
+    });
+    drop(pin);
+    assert!(set.stats().migrating.is_some());
+    set
+}
+
+fn value(set: &Set, key: u64) -> Option<u64> {
+    set.pin().get(&key).map(|record| record.value)
+}
+
+/// Hole 1: which table does a reader ask, and what if they differ? New first, and they never differ about what both have.
+#[test]
+fn reads_between_two_tables_are_those_of_one_set() {
+    let set = migrating(40, 8);
+    let pin = set.pin();
+    for key in 0..40 {
+        assert_eq!(value(&set, key), Some(0), "not copied yet");
+        assert_eq!(pin.put(record(key, 1)).map(|old| old.value), Some(0));
+        assert_eq!(value(&set, key), Some(1));
+        assert_eq!(pin.remove(&key).map(|old| old.value), Some(1));
+        assert_eq!(value(&set, key), None, "a stale copy shows through");
+        assert!(pin.put(record(key, 2)).is_none());
+        assert_eq!(value(&set, key), Some(2));
+    }
+}
+
+/// Holes 2 and 3 need another thread in the middle: `loom_a_removed_item_is_not_resurrected`, `loom_a_late_insert_is_not_lost`.
+/// Here, what the copier does when it comes after the end: nothing.
+#[test]
+fn a_copier_that_comes_after_the_end_copies_nothing() {
+    let set = migrating(40, 8);
+    let pin = set.pin();
+    pin.visit(|visit| {
+        let super::core::Pair { new, old } = set.core.pair(visit).unwrap().unwrap();
+        let old = old.unwrap();
+        set.core.settle(visit).unwrap();
+        (0..40).for_each(|key| assert!(set.pin().remove(&key).is_some()));
+        let chunks = 1 << (old.plan().bits - old.plan().chunk_bits());
+        for chunk in 0..chunks {
+            let late = set.core.migrate_chunk(new, old, chunk);
+            assert!(matches!(late, Err(super::core::Stop::Restart)));
+        }
+    });
+    assert!((0..40).all(|key| value(&set, key).is_none()) && pin.iter().next().is_none());
+}
+
+thread_local! {
+    static CALLS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts the calls of its user code.
+struct Counting(u64);
+
+impl Item for Counting {
+    type Key = u64;
+    fn matches(&self, key: &u64) -> bool {
+        CALLS.set(CALLS.get() + 1);
+        self.0 == *key
+    }
+    fn same_key(&self, other: &Self) -> bool {
+        CALLS.set(CALLS.get() + 1);
+        self.0 == other.0
+    }
+    fn hash_key<H: Hasher>(&self, state: &mut H) {
+        CALLS.set(CALLS.get() + 1);
+        state.write_u64(self.0);
+    }
+}
+
+/// Hole 4: migration asked the items for their hashes; a panic there lost a slot for ever.
+#[test]
+fn migration_runs_no_user_code() {
+    let set = ItemSet::<Box<Counting>>::with_capacity(1_000);
+    let pin = set.pin();
+    (0..1_000).for_each(|key| assert!(pin.put(Counting(key)).is_none()));
+    let before = CALLS.get();
+    assert!(before >= 1_000);
+    pin.reserve(100_000);
+    pin.shrink_to_fit();
+    assert_eq!((CALLS.get(), set.stats().migrations), (before, 2));
+    assert!((0..1_000).all(|key| pin.contains(&key)));
+}
+
+/// Hole 5: a cursor past the end was taken for completion, while chunks were still in somebody's hands.
+#[test]
+fn chunks_in_sleeping_hands_are_done_by_others() {
+    let set = migrating(40, 8);
+    let pin = set.pin();
+    let dealt = pin.visit(|visit| {
+        let pair = set.core.pair(visit).unwrap().unwrap();
+        // Movers that take everything and fall asleep.
+        let chunks = pair.new.work.progress().1;
+        (0..chunks).for_each(|_| assert!(!pair.new.work.claim().unwrap().again));
+        pair.new.work.progress()
+    });
+    assert_eq!(dealt.0, dealt.1, "the cursor is past the end");
+    assert!(set.stats().migrating.is_some(), "which is not completion");
+    (0..40).for_each(|key| assert!(pin.put(record(key + 100, 1)).is_none()));
+    assert!(set.stats().migrating.is_none() && set.stats().chunks_again > 0);
+    assert!((0..40).all(|key| value(&set, key) == Some(0)));
+}
+
+/// Hole 6: emptied slots serve only their own hash, so that churn at constant size filled the table.
+#[test]
+fn churn_of_distinct_keys_keeps_the_table_small() {
+    let set = ItemSet::<Box<Record>>::new();
+    let mut handle = set.handle();
+    let turns = if cfg!(debug_assertions) { 1_000_000 } else { 10_000_000 };
+    for turn in 0..turns {
+        assert!(handle.put(record(turn, turn)).is_none());
+        if let Some(old) = turn.checked_sub(1_000) {
+            assert!(handle.remove(&old).is_some());
+        }
+        if turn % 64 == 0 {
+            handle.quiescent();
+        }
+    }
+    let stats = set.stats();
+    assert_eq!(stats.len, 1_000);
+    assert!(stats.capacity <= 8_000, "{stats:?}");
+    assert!(set.memory_used() < 512 << 10, "{stats:?}");
+}
+
+/// Hole 7: the new table may be full before the old one is done. Here it is far too small from the beginning.
+#[test]
+fn a_new_table_that_is_too_small_is_replaced_and_loses_nothing() {
+    let set = Set::builder().shards(4).build();
+    let pin = set.pin();
+    (0..5_000).for_each(|key| assert!(pin.put(record(key, 0)).is_none()));
+    pin.visit(|visit| {
+        set.core.settle(visit).unwrap();
+        set.core.start_for_test(visit, 6);
+    });
+    (5_000..5_100).for_each(|key| assert!(pin.put(record(key, 0)).is_none()));
+    assert_eq!(set.stats().rebuilt, 1, "{:?}", set.stats());
+    assert!((0..5_100).all(|key| value(&set, key) == Some(0)));
+    assert_eq!(pin.iter_exact().count(), 5_100);
+}
+
+fn tiny_plan(bits: u32) -> Plan {
+    Plan { bits, shard_bits: 0, load_factor: 0.7, pages: Pages::Small, birth: 1 }
+}
+
+/// Hole 8: failed allocations ran the slot counter past 32 bits, and there is an end to 32-bit slots.
+#[test]
+fn asking_a_full_table_changes_nothing_and_sizes_have_an_end() {
+    let table = Table::try_new(tiny_plan(6), None).unwrap();
+    let item = ptr::without_provenance_mut(8);
+    let put = |hash: u32| {
+        let sought = table.seek(hash, |_| false);
+        table.place(hash, &sought, item, Birth::of(1)).is_ok()
+    };
+    let placed = (0..10_000u32).filter(|step| put(step.wrapping_mul(0x9e37_79b9))).count();
+    assert_eq!((placed, table.used()), (table.capacity(), table.capacity()));
+    assert!(table.is_full());
+    let refused = Table::try_new(tiny_plan(33), None);
+    assert_eq!(refused.err(), Some(AllocError::CapacityOverflow));
+    let refused = Set::builder().capacity(1 << 33).try_build();
+    assert_eq!(refused.err(), Some(AllocError::CapacityOverflow));
+}
+
+/// Hole 9: both tables hand back the replaced item; it must be retired once. And an absent key must not go into the old
+/// table, not even into an emptied slot of its hash.
+#[test]
+fn what_both_tables_replace_is_dropped_once() {
+    let kept: Vec<_> = (0..40).map(|key| Arc::new(record(key, 0))).collect();
+    let set = Set::builder().shards(4).build();
+    let mut handle = set.handle();
+    kept.iter().for_each(|item| assert!(handle.put(Arc::clone(item)).is_none()));
+    handle.visit(|visit| {
+        set.core.settle(visit).unwrap();
+        set.core.start_for_test(visit, 9);
+    });
+    for item in &kept {
+        assert_eq!(handle.put(record(item.key, 1)).map(|old| old.value), Some(0));
+        handle.remove(&item.key);
+        assert!(handle.put(record(item.key, 2)).is_none());
+    }
+    handle.flush();
+    assert!(kept.iter().all(|item| Arc::strong_count(item) == 1), "dropped twice, or never");
+    assert_eq!(handle.iter_exact().filter(|item| item.value == 2).count(), 40);
+}
+
+/// Does what it is told to while it is compared.
+struct Busybody {
+    key: u64,
+    act: Option<fn(&ItemSet<Box<Busybody>>)>,
+    set: Option<&'static ItemSet<Box<Busybody>>>,
+}
+
+impl Item for Busybody {
+    type Key = u64;
+    fn matches(&self, key: &u64) -> bool {
+        if let (Some(act), Some(set)) = (self.act, self.set) {
+            act(set);
+        }
+        self.key == *key
+    }
+    fn same_key(&self, other: &Self) -> bool {
+        self.matches(&other.key)
+    }
+    fn hash_key<H: Hasher>(&self, state: &mut H) {
+        std::hash::Hash::hash(&self.key, state);
+    }
+}
+
+fn busybody(key: u64) -> Busybody {
+    Busybody { key, act: None, set: None }
+}
+
+/// Runs a removal during which `act` is called under the lock; says how it ended.
+fn removal_during(act: fn(&ItemSet<Box<Busybody>>)) -> std::thread::Result<bool> {
+    let set: &'static ItemSet<Box<Busybody>> = Box::leak(Box::new(ItemSet::new()));
+    set.pin().put(Busybody { key: 1, act: Some(act), set: Some(set) });
+    set.pin().put(busybody(2));
+    let ended = catch_unwind(|| set.pin().remove(&1).is_some());
+    // Intact and unlocked, whatever happened.
+    assert_eq!(set.len(), if ended.is_ok() { 1 } else { 2 });
+    assert!(set.pin().get(&2).is_some());
+    assert!(set.pin().put(busybody(2)).is_some());
+    ended
+}
+
+fn message(ended: std::thread::Result<bool>) -> String {
+    let panic = ended.expect_err("a write from inside must not go through");
+    panic.downcast_ref::<&str>().map(ToString::to_string).expect("a text")
+}
+
+/// Hole 10: user code under a lock that panics, or uses the set.
+#[test]
+fn user_code_under_a_lock_may_read_and_panic_and_never_deadlocks() {
+    assert!(removal_during(|set| assert!(set.pin().get(&2).is_some())).unwrap(), "reads go on");
+    assert!(removal_during(|_| panic!("of the user")).is_err());
+    let writes: [fn(&ItemSet<Box<Busybody>>); 6] = [
+        |set| assert!(set.pin().put(busybody(1)).is_some()),
+        |set| assert!(set.pin().remove(&2).is_some()),
+        |set| set.pin().reserve(1_000),
+        |set| set.pin().shrink_to_fit(),
+        |set| set.pin().clear(),
+        |set| assert!(set.pin().iter().next().is_some()),
+    ];
+    for write in writes {
+        let text = message(removal_during(write));
+        assert!(text.contains("read only there"), "no advice: {text}");
+    }
+    // Another set may be written, and after the panics this thread is not marked any more.
+    assert!(
+        removal_during(|_| {
+            let other = ItemSet::<Box<Record>>::new();
+            other.pin().put(record(1, 1));
+            assert_eq!(other.len(), 1);
+        })
+        .unwrap()
+    );
+}
+
+/// Hole 11: locks next to each other on one cache line.
+#[test]
+fn locks_do_not_share_a_line() {
+    let shards = super::shard::Shard::row(2);
+    let distance = (&raw const shards[1]).addr() - (&raw const shards[0]).addr();
+    assert!(distance >= 128);
+}
+
+/// Hole 12: iteration during a migration saw items twice.
+#[test]
+fn iteration_during_a_migration_sees_each_item_once() {
+    let set = migrating(40, 8);
+    let mut keys: Vec<_> = set.pin().iter_exact().map(|item| item.key).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, (0..40).collect::<Vec<_>>());
+}
+
+/// A thread that sleeps inside holds back what it may refer to, and not what comes after it.
+#[test]
+fn a_sleeping_reader_holds_back_a_bounded_backlog() {
+    const KEYS: u64 = 1_000;
+    let overwrites = if cfg!(debug_assertions) { 200_000 } else { 1_000_000 };
+    let set = ItemSet::<Box<Record>>::new();
+    let mut handle = set.handle();
+    (0..KEYS).for_each(|key| assert!(handle.put(record(key, 0)).is_none()));
+    let (woken, sleep) = mpsc::channel();
+    let (asleep, wait) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let set = &set;
+        scope.spawn(move || {
+            let pin = set.pin();
+            let found = pin.get(&7).map(|item| item.value);
+            asleep.send(found).unwrap();
+            sleep.recv().unwrap();
+            assert_eq!(pin.get(&7).map(|item| item.value), Some(overwrites));
+        });
+        assert_eq!(wait.recv().unwrap(), Some(0));
+        let mut worst = 0;
+        for turn in 1..=overwrites {
+            let key = if turn == overwrites { 7 } else { turn % KEYS };
+            assert!(handle.put(record(key, turn)).is_some());
+            if turn % 64 == 0 {
+                handle.quiescent();
+                worst = set.stats().backlog_items.max(worst);
+            }
+        }
+        println!(
+            "{overwrites} overwrites beside a sleeping reader: at most {worst} items held back"
+        );
+        let bound = KEYS as usize + 4 * crate::reclaim::BATCH;
+        assert!(worst <= bound, "{worst} items held back, at most {bound} are justified");
+        woken.send(()).unwrap();
+    });
+    handle.flush();
+    assert!(set.stats().backlog_items <= crate::reclaim::BATCH);
+}

@@ -1,0 +1,164 @@
+//! What a set holds.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// Something that carries its own key.
+///
+/// The methods must agree: an item that [`matches`](Self::matches) a key feeds its hasher exactly what the key's `Hash` feeds it,
+/// and two items have the [`same_key`](Self::same_key) if they match the same keys. An item's key does not change while it is in a
+/// set. Breaking this loses the item, nothing worse.
+///
+/// Items that hold their key as one field implement [`Keyed`] instead, which is all that is needed.
+///
+/// ```
+/// use quintet::item_set::Item;
+/// use std::hash::{Hash, Hasher};
+///
+/// /// Its key is spread over two fields.
+/// struct Cell {
+///     row: u32,
+///     column: u32,
+///     text: String,
+/// }
+///
+/// impl Item for Cell {
+///     type Key = (u32, u32);
+///
+///     fn matches(&self, key: &(u32, u32)) -> bool {
+///         (self.row, self.column) == *key
+///     }
+///     fn same_key(&self, other: &Self) -> bool {
+///         other.matches(&(self.row, self.column))
+///     }
+///     fn hash_key<H: Hasher>(&self, state: &mut H) {
+///         (self.row, self.column).hash(state);
+///     }
+/// }
+///
+/// let sheet = quintet::ItemSet::<Box<Cell>>::new();
+/// sheet.pin().put(Cell { row: 1, column: 2, text: "sum".into() });
+/// assert_eq!(sheet.pin().get(&(1, 2)).map(|cell| cell.text.as_str()), Some("sum"));
+/// ```
+pub trait Item {
+    /// What an item is asked for by.
+    type Key: ?Sized + Hash;
+
+    /// True if this is the item of `key`. May read the set, but not write to it.
+    fn matches(&self, key: &Self::Key) -> bool;
+
+    /// True if both have the same key. May read the set, but not write to it.
+    fn same_key(&self, other: &Self) -> bool;
+
+    /// Feeds the hasher what the item's key would feed it.
+    fn hash_key<H: Hasher>(&self, state: &mut H);
+}
+
+/// The easy form of [`Item`]: an item that holds its key.
+///
+/// ```
+/// use quintet::item_set::Keyed;
+///
+/// struct User {
+///     name: String,
+///     age: u8,
+/// }
+///
+/// impl Keyed for User {
+///     type Key = str;
+///     fn key(&self) -> &str {
+///         &self.name
+///     }
+/// }
+///
+/// let users = quintet::ItemSet::<Box<User>>::new();
+/// users.pin().put(User { name: "ada".into(), age: 36 });
+/// assert_eq!(users.pin().get("ada").map(|user| user.age), Some(36));
+/// ```
+pub trait Keyed {
+    /// The key.
+    type Key: ?Sized + Hash + Eq;
+
+    /// The item's key.
+    fn key(&self) -> &Self::Key;
+}
+
+impl<T: Keyed> Item for T {
+    type Key = T::Key;
+
+    #[inline(always)]
+    fn matches(&self, key: &Self::Key) -> bool {
+        self.key() == key
+    }
+
+    #[inline(always)]
+    fn same_key(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+
+    #[inline(always)]
+    fn hash_key<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+/// How a set owns its items: `Box<T>`, or `Arc<T>` to share them with others.
+pub trait Pointer: Send + Sync + Sized + sealed::Sealed {
+    /// The item.
+    type Item: Item;
+
+    #[doc(hidden)]
+    fn into_raw(self) -> *mut ();
+
+    #[doc(hidden)]
+    fn as_item(&self) -> &Self::Item;
+
+    /// # Safety
+    /// `raw` came from `into_raw`, and is given back once.
+    #[doc(hidden)]
+    unsafe fn from_raw(raw: *mut ()) -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl<T> Sealed for Box<T> {}
+    impl<T> Sealed for std::sync::Arc<T> {}
+}
+
+impl<T: Item + Send + Sync> Pointer for Box<T> {
+    type Item = T;
+
+    #[inline(always)]
+    fn into_raw(self) -> *mut () {
+        Self::into_raw(self).cast()
+    }
+
+    #[inline(always)]
+    fn as_item(&self) -> &T {
+        self
+    }
+
+    unsafe fn from_raw(raw: *mut ()) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { Self::from_raw(raw.cast()) }
+    }
+}
+
+impl<T: Item + Send + Sync> Pointer for Arc<T> {
+    type Item = T;
+
+    #[inline(always)]
+    fn into_raw(self) -> *mut () {
+        Self::into_raw(self).cast_mut().cast()
+    }
+
+    #[inline(always)]
+    fn as_item(&self) -> &T {
+        self
+    }
+
+    unsafe fn from_raw(raw: *mut ()) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { Self::from_raw(raw.cast_const().cast()) }
+    }
+}

@@ -1,0 +1,274 @@
+//! The pair of tables under loom: every order of steps that the memory model allows, up to two preemptions.
+//!
+//! Tables are as small as they get: two or four elements, one chunk, one shard unless a test says otherwise. A key is its own hash.
+//! The test keeps a count of every item, so that one that was freed too early is seen and never touched.
+
+use super::*;
+use crate::sync::{Arc as Shared, thread};
+use std::sync::Arc;
+
+const LOW: u32 = 0x11;
+const HIGH: u32 = 1 << 31 | 0x22;
+
+#[derive(Debug)]
+struct Record {
+    key: u32,
+    value: u32,
+}
+
+impl Keyed for Record {
+    type Key = u32;
+    fn key(&self) -> &u32 {
+        &self.key
+    }
+}
+
+/// The key is its hash.
+#[derive(Clone, Copy, Debug, Default)]
+struct Plain(u64);
+
+impl Hasher for Plain {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are written as words");
+    }
+    fn write_u32(&mut self, word: u32) {
+        self.0 = word.into();
+    }
+}
+
+impl BuildHasher for Plain {
+    type Hasher = Self;
+    fn build_hasher(&self) -> Self {
+        *self
+    }
+}
+
+type Set = ItemSet<Arc<Record>, Plain>;
+type Access = Handle<'static, Arc<Record>, Plain>;
+
+/// A set and one's own handle, made before the threads start.
+struct Member {
+    handle: Access,
+    /// Dropped after the handle.
+    set: Shared<Set>,
+}
+
+impl Member {
+    fn of(set: &Shared<Set>) -> Self {
+        let set = Shared::clone(set);
+        // SAFETY: the handle is dropped before its own reference to the set.
+        let lasting: &'static Set = unsafe { &*(&raw const *set) };
+        Self { handle: lasting.handle(), set }
+    }
+
+    fn put(&self, key: u32, value: u32) -> Option<u32> {
+        self.put_kept(&record(key, value))
+    }
+
+    fn put_kept(&self, record: &Arc<Record>) -> Option<u32> {
+        self.handle.put(Arc::clone(record)).map(|record| record.value)
+    }
+
+    fn get(&self, key: u32) -> Option<u32> {
+        self.handle.get(&key).map(|record| record.value)
+    }
+
+    fn remove(&self, key: u32) -> Option<u32> {
+        self.handle.remove(&key).map(|record| record.value)
+    }
+
+    /// Migrates to a table of `2^bits` elements, to the end.
+    fn resize(&self, bits: u32) {
+        let core = &self.set.core;
+        self.handle.visit(|visit| core.resize(visit, bits, |now, bits| now != bits)).unwrap();
+    }
+
+    fn spawn<R: 'static>(
+        self,
+        work: impl FnOnce(&mut Self) -> R + 'static,
+    ) -> thread::JoinHandle<R> {
+        let mut member = self;
+        thread::spawn(move || work(&mut member))
+    }
+}
+
+fn record(key: u32, value: u32) -> Arc<Record> {
+    Arc::new(Record { key, value })
+}
+
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(2));
+    builder.max_branches = 20_000;
+    builder.check(check);
+}
+
+fn sharded(shards: usize) -> Shared<Set> {
+    Shared::new(ItemSetBuilder::default().shards(shards).hasher(Plain::default()).build())
+}
+
+/// A set with one item, of value 10, in a table of four elements: it fits into one of two.
+fn set_of(key: u32) -> (Shared<Set>, Member, Member) {
+    let set = sharded(1);
+    let (ours, theirs) = (Member::of(&set), Member::of(&set));
+    ours.resize(2);
+    assert_eq!(ours.put(key, 10), None);
+    (set, ours, theirs)
+}
+
+#[test]
+fn loom_two_puts_of_one_key_see_each_other_once() {
+    model(|| {
+        let set = sharded(1);
+        let (ours, theirs) = (Member::of(&set), Member::of(&set));
+        ours.resize(2);
+        let other = theirs.spawn(|theirs| theirs.put(LOW, 1));
+        let mine = ours.put(LOW, 2);
+        let theirs = other.join().unwrap();
+        let left = ours.get(LOW);
+        assert!(matches!(
+            (mine, theirs, left),
+            (None, Some(2), Some(1)) | (Some(1), None, Some(2))
+        ));
+        assert_eq!(set.len(), 1);
+    });
+}
+
+/// Two shards put into one search array at the same place: the exchange of the element decides.
+#[test]
+fn loom_two_shards_meet_at_one_element() {
+    model(|| {
+        let set = sharded(2);
+        let (ours, theirs) = (Member::of(&set), Member::of(&set));
+        ours.resize(2);
+        // Occupies the first element of the upper shard, and the last of the lower one spills over into it.
+        assert_eq!(ours.put(0x7000_0000, 1), None);
+        let other = theirs.spawn(|theirs| theirs.put(0x8000_0000, 3));
+        assert_eq!(ours.put(0x7000_0001, 2), None);
+        assert_eq!(other.join().unwrap(), None);
+        let all = [0x7000_0000, 0x7000_0001, 0x8000_0000].map(|key| ours.get(key));
+        assert_eq!(all, [Some(1), Some(2), Some(3)]);
+    });
+}
+
+#[test]
+fn loom_a_replacement_survives_the_copy() {
+    model(|| {
+        let (_set, ours, theirs) = set_of(LOW);
+        let other = theirs.spawn(|theirs| theirs.put(LOW, 11));
+        ours.resize(1);
+        assert!(matches!(ours.get(LOW), Some(10 | 11)));
+        assert_eq!(other.join().unwrap(), Some(10));
+        assert_eq!(ours.get(LOW), Some(11));
+    });
+}
+
+/// The copier must not bring back what was removed after it had read the slot.
+#[test]
+fn loom_a_removed_item_is_not_resurrected() {
+    model(|| {
+        let (set, ours, theirs) = set_of(LOW);
+        let other = theirs.spawn(|theirs| theirs.remove(LOW));
+        ours.resize(1);
+        assert_eq!(other.join().unwrap(), Some(10));
+        assert_eq!(ours.get(LOW), None);
+        assert_eq!(set.len(), 0);
+    });
+}
+
+/// A put that began before the new table was published must not end in the old one alone.
+#[test]
+fn loom_a_late_insert_is_not_lost() {
+    model(|| {
+        let set = sharded(1);
+        let (ours, theirs) = (Member::of(&set), Member::of(&set));
+        ours.resize(1);
+        let other = theirs.spawn(|theirs| theirs.put(HIGH, 7));
+        ours.resize(2);
+        assert_eq!(other.join().unwrap(), None);
+        assert_eq!(ours.get(HIGH), Some(7));
+    });
+}
+
+/// Nobody who reads an item sees it freed, whatever the writer does meanwhile.
+#[test]
+fn loom_a_reader_holds_what_it_found_while_the_set_moves_on() {
+    model(|| {
+        let set = sharded(1);
+        let (mut ours, theirs) = (Member::of(&set), Member::of(&set));
+        let (first, second) = (record(LOW, 10), record(LOW, 11));
+        ours.resize(2);
+        ours.put_kept(&first);
+        let (one, two) = (Arc::clone(&first), Arc::clone(&second));
+        let other = theirs.spawn(move |theirs| {
+            let found = theirs.handle.get(&LOW).expect("present throughout");
+            let held = if found.value == 10 { &one } else { &two };
+            // The test's two counts, and the set's, which must not be gone.
+            assert_eq!(Arc::strong_count(held), 3, "freed under its reader");
+        });
+        ours.resize(1);
+        ours.put_kept(&second);
+        ours.handle.quiescent();
+        ours.handle.quiescent();
+        other.join().unwrap();
+    });
+}
+
+/// A helper that falls asleep with a chunk in its hands while the set grows twice must not copy what is old by then.
+#[test]
+fn loom_a_copier_asleep_across_two_growths_changes_nothing() {
+    model(|| {
+        let (set, ours, theirs) = set_of(LOW);
+        ours.handle.visit(|visit| set.core.start_for_test(visit, 1));
+        let other = theirs.spawn(|theirs| {
+            theirs.handle.visit(|visit| theirs.set.core.help(visit)).unwrap();
+        });
+        ours.resize(1);
+        assert_eq!(ours.remove(LOW), Some(10));
+        ours.resize(2);
+        assert_eq!(ours.get(LOW), None);
+        other.join().unwrap();
+        assert_eq!(ours.get(LOW), None, "a sleeping copier has brought it back");
+    });
+}
+
+/// A writer that falls asleep with a view of the first table must not write past the third.
+#[test]
+fn loom_a_third_table_waits_for_the_second() {
+    model(|| {
+        let (_set, ours, theirs) = set_of(LOW);
+        let other = theirs.spawn(|theirs| theirs.put(LOW, 11));
+        ours.resize(1);
+        ours.resize(2);
+        assert_eq!(other.join().unwrap(), Some(10));
+        assert_eq!(ours.get(LOW), Some(11));
+    });
+}
+
+/// A reader between the two tables finds what is there throughout.
+#[test]
+fn loom_a_reader_during_migration_never_misses() {
+    model(|| {
+        let (_set, ours, theirs) = set_of(LOW);
+        let other = theirs.spawn(|theirs| theirs.get(LOW));
+        ours.resize(1);
+        assert_eq!(ours.put(LOW, 11), Some(10));
+        assert!(matches!(other.join().unwrap(), Some(10 | 11)));
+    });
+}
+
+/// The rebuild under all locks against a reader on its way from the new table to the old one.
+#[test]
+fn loom_a_reader_during_a_rebuild_never_misses() {
+    model(|| {
+        let (set, ours, theirs) = set_of(LOW);
+        ours.handle.visit(|visit| set.core.start_for_test(visit, 1));
+        let other = theirs.spawn(|theirs| theirs.get(LOW));
+        ours.handle.visit(|visit| set.core.rebuild(visit)).unwrap();
+        assert_eq!(other.join().unwrap(), Some(10));
+        assert_eq!(ours.get(LOW), Some(10));
+    });
+}

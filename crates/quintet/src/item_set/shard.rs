@@ -1,0 +1,116 @@
+//! The locks of the writers.
+//!
+//! **L1.** Whoever changes what a set says about a stored hash, or copies it, holds the lock of that hash's shard.
+//! **L2.** Tables are looked up after the lock was taken, never before: what the last owner saw is seen.
+//! **L3.** A thread holds one lock at a time, or takes all in order (`rebuild`).
+//! **L4.** User code under a lock is marked: a write to the same set from inside would wait for a lock of its own thread, or
+//! crosswise for another's. It panics instead.
+
+use crate::sync::{AtomicUsize, CachePadded, Mutex, MutexGuard, Ordering, thread_local_cell};
+use std::cell::Cell;
+use std::ptr;
+
+/// One shard: a lock, and the number of its items.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    lock: Mutex<()>,
+    /// Written under the lock.
+    live: AtomicUsize,
+    /// Written under the lock: removals so far.
+    removed: AtomicUsize,
+}
+
+impl Shard {
+    pub(crate) fn row(count: usize) -> Box<[CachePadded<Self>]> {
+        let shard = |_| {
+            CachePadded::new(Self {
+                lock: Mutex::new(()),
+                live: AtomicUsize::new(0),
+                removed: AtomicUsize::new(0),
+            })
+        };
+        (0..count).map(shard).collect()
+    }
+
+    #[inline(always)]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
+        self.lock.lock()
+    }
+
+    /// Items in this shard.
+    pub(crate) fn live(&self) -> usize {
+        // ORDERING: Relaxed: a count; whoever wants it exact has joined the writers.
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// Counts an item in. The caller holds the lock.
+    #[inline(always)]
+    pub(crate) fn count_in(&self) {
+        // ORDERING: Relaxed: one writer at a time (L1), see `live`.
+        self.live.store(self.live.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Counts an item out; true now and then, when it is worth asking whether the set has become too large.
+    #[inline(always)]
+    pub(crate) fn count_out(&self) -> bool {
+        // ORDERING: Relaxed, as in `count_in`.
+        self.live.store(self.live.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        let removed = self.removed.load(Ordering::Relaxed).wrapping_add(1);
+        self.removed.store(removed, Ordering::Relaxed);
+        removed % 32 == 0
+    }
+}
+
+/// A set whose user code this thread runs under a lock.
+struct Busy {
+    set: *const (),
+    outer: *const Busy,
+}
+
+thread_local_cell! {
+    static INNERMOST: Cell<*const Busy> = Cell::new(ptr::null())
+}
+
+/// Ends the mark, also when the user code panics.
+struct Restore(*const Busy);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        let _ = INNERMOST.try_with(|innermost| innermost.set(self.0));
+    }
+}
+
+/// Runs `work` with `set` marked as busy on this thread (L4).
+#[inline(always)]
+pub(crate) fn busy<R>(set: *const (), work: impl FnOnce() -> R) -> R {
+    let outer = INNERMOST.try_with(Cell::get).unwrap_or(ptr::null());
+    let mark = Busy { set, outer };
+    let _restore = Restore(outer);
+    let _ = INNERMOST.try_with(|innermost| innermost.set(&raw const mark));
+    work()
+}
+
+/// To be called by every operation that takes a lock of `set` (L4).
+///
+/// # Panics
+/// If this thread runs user code under a lock of the same set.
+#[inline(always)]
+pub(crate) fn assert_not_busy(set: *const ()) {
+    let innermost = INNERMOST.try_with(Cell::get).unwrap_or(ptr::null());
+    if !innermost.is_null() {
+        assert_not_among(set, innermost);
+    }
+}
+
+#[cold]
+fn assert_not_among(set: *const (), mut mark: *const Busy) {
+    // SAFETY: marks lie in stack frames of this thread that are still open (`busy` restores before it returns).
+    while let Some(busy) = unsafe { mark.as_ref() } {
+        assert!(
+            !ptr::eq(busy.set, set),
+            "ItemSet: a write from inside `Item::matches` of the same set would wait for itself; \
+             read only there, and write after the outer call has returned"
+        );
+        mark = busy.outer;
+    }
+}

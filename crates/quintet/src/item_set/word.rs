@@ -1,0 +1,173 @@
+//! The packed words: elements of the search array, birth stamps, and the shape of a table.
+
+use crate::hash;
+use crate::sync::MODEL;
+use std::fmt;
+
+/// One element of the search array: `hash32 | slot32`.
+///
+/// ```text
+///   EMPTY (0) ──append, copy: exchange──▶ (hash, slot), slot ≠ 0; for ever
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Element(u64);
+
+impl Element {
+    /// Nothing has ever been here.
+    pub(crate) const EMPTY: Self = Self(0);
+
+    #[inline(always)]
+    pub(crate) const fn new(hash: u32, slot: u32) -> Self {
+        debug_assert!(slot != 0);
+        Self((hash as u64) << 32 | slot as u64)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn bits(self) -> u64 {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_empty(self) -> bool {
+        self.0 == Self::EMPTY.0
+    }
+
+    #[inline(always)]
+    pub(crate) const fn hash(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// Its slot in the item array; 0 is reserved, so that no element looks EMPTY.
+    #[inline(always)]
+    pub(crate) const fn slot(self) -> usize {
+        (self.0 & u32::MAX as u64) as usize
+    }
+}
+
+impl fmt::Debug for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("EMPTY");
+        }
+        write!(f, "{:08x}->{}", self.hash(), self.slot())
+    }
+}
+
+/// The era of an item's birth in 32 bits: 27 of mantissa, 5 of exponent, rounded down.
+///
+/// Eras never end, so 32 of their bits alone would wrap after 2^32 batches, and an old item would look young: it would be
+/// freed under a reader. Rounding down makes it look at most a 2^26th part of the present era older than it is, which
+/// only holds it back a little longer. Eras below 2^27 are exact; none below 2^58 is out of range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Birth(u32);
+
+impl Birth {
+    const MANTISSA: u32 = 27;
+
+    #[inline(always)]
+    pub(crate) const fn of(era: u64) -> Self {
+        let exponent = (u64::BITS - era.leading_zeros()).saturating_sub(Self::MANTISSA);
+        if exponent > 31 {
+            return Self(u32::MAX);
+        }
+        Self(exponent << Self::MANTISSA | (era >> exponent) as u32)
+    }
+
+    /// The latest era that is known not to be after the birth.
+    pub(crate) const fn era(self) -> u64 {
+        let mantissa = (self.0 & ((1 << Self::MANTISSA) - 1)) as u64;
+        mantissa << (self.0 >> Self::MANTISSA)
+    }
+
+    pub(crate) const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+/// The 32 bits of a hash that the table keeps. The multiplication lets every bit of a weak hash reach the top ones,
+/// which decide on shard and start. Under a model checker keys choose their own place.
+#[inline(always)]
+pub(crate) const fn fold(hash: u64) -> u32 {
+    if MODEL {
+        return hash as u32;
+    }
+    (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+}
+
+/// The shard of a stored hash among `2^bits` (H2).
+#[inline(always)]
+pub(crate) const fn shard_of(hash: u32, bits: u32) -> usize {
+    hash::shard((hash as u64) << 32, bits)
+}
+
+/// Where a stored hash starts among `2^bits` elements (H1).
+#[inline(always)]
+pub(crate) const fn start_of(hash: u32, bits: u32) -> usize {
+    hash::start((hash as u64) << 32, bits)
+}
+
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_element_gives_back_what_was_packed() {
+        for hash in [0, 1, 0x8000_0000, u32::MAX] {
+            for slot in [1, 2, 0x8000_0000, u32::MAX] {
+                let element = Element::from_bits(Element::new(hash, slot).bits());
+                assert_eq!((element.hash(), element.slot()), (hash, slot as usize));
+                assert!(!element.is_empty());
+            }
+        }
+        assert_eq!(format!("{:?}", Element::EMPTY), "EMPTY");
+    }
+
+    /// Whatever the era, a birth is never later than it was, never much earlier, and keeps the order.
+    #[test]
+    fn a_birth_is_rounded_down_and_never_wraps() {
+        let mut last = 0;
+        for shift in 0..58u32 {
+            for step in [0u64, 1, 2, 3, 1 << 20, (1 << 26) - 1] {
+                let era = (1u64 << shift).saturating_add(step << shift.saturating_sub(30));
+                let birth = Birth::from_bits(Birth::of(era).bits()).era();
+                assert!(birth <= era, "{era} was born at {birth}: freed under a reader");
+                assert!(era - birth <= era >> 26, "{era} was born at {birth}: held too long");
+                if era < 1 << 27 {
+                    assert_eq!(birth, era);
+                }
+                if step == 0 {
+                    assert!(birth >= last, "order");
+                    last = birth;
+                }
+            }
+        }
+        assert!(Birth::of(u64::MAX).era() < u64::MAX);
+    }
+
+    #[test]
+    fn weak_hashes_reach_all_shards() {
+        let shards: std::collections::HashSet<_> =
+            (0..1_000).map(|hash| shard_of(fold(hash), 4)).collect();
+        assert_eq!(shards.len(), 16);
+    }
+
+    #[test]
+    fn a_shard_is_a_range_of_starts() {
+        for hash in [0, 1, 0x1234_5678, 0x8000_0000, u32::MAX] {
+            assert_eq!(start_of(hash, 10) >> 6, shard_of(hash, 4));
+            assert_eq!(shard_of(hash, 0), 0);
+        }
+    }
+}
