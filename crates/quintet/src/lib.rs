@@ -12,6 +12,7 @@ mod region;
 mod roster;
 #[allow(dead_code)]
 mod sync;
+pub mod twin_map;
 
 pub use region::{AllocError, Pages};
 
