@@ -15,6 +15,7 @@ mod sync;
 pub mod twin_map;
 
 pub use region::{AllocError, Pages};
+pub use twin_map::{TwinMap, TwinSet};
 
 /// Rooms below the tables, for the `quintet` command to measure. Not part of the API: may change at any time.
 #[doc(hidden)]

@@ -81,10 +81,7 @@ unsafe impl<T: Send + Sync> Sync for Core<T> {}
 
 impl SeatState {
     fn new() -> Self {
-        Self {
-            inside: [const { () }; PLACES].map(|()| AtomicUsize::new(0)),
-            thread: AtomicUsize::new(0),
-        }
+        Self { inside: std::array::from_fn(|_| AtomicUsize::new(0)), thread: AtomicUsize::new(0) }
     }
 }
 
