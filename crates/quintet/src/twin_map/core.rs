@@ -3,22 +3,22 @@
 //! ```text
 //!  reader                                          writer
 //!  enter:  i = readable                            publish: state = NOT_WRITABLE
-//!          inside[i] += 1        (plain)                    readable = new            (Release)
+//!          inside[i] = 1         (plain)                    readable = new            (Release)
 //!          light barrier ─────────────── B1 ──────────────── heavy barrier
 //!          readable == i ?       (Acquire)         drain:   (1) every inside[old] == 0 (Acquire)? yes: write
 //!          no: leave, again                                 (2) parker = me; state = WAITING(old); heavy barrier ─┐
-//!  leave:  inside[i] -= 1        (Release)                      every inside[old] == 0? no: (4)                   │
-//!          if now 0: light barrier ───────────── B1 ────────────────────────────────────────────────────────────┘
+//!  leave:  inside[i] = 0         (Release)                      every inside[old] == 0? no: (4)                   │
+//!          light barrier ─────────────────────── B1 ────────────────────────────────────────────────────────────┘
 //!             state == WAITING(i)? CAS to CLAIMED           (3) take WAITING back; if CLAIMED, wait for WRITABLE; write
 //!             clone the parker; state = WRITABLE; wake      (4) park until neither WAITING nor CLAIMED; go to (1)
 //! ```
 //!
 //! **D1.** The readable place holds a copy, and nobody changes it while it is readable.
 //! **D2.** A place is written only by the writer, only while it is not readable, and only after a scan that followed the publish's
-//! heavy barrier found every seat's count for it 0. A reader that the scan missed sees the new `readable` in its second look (B1) and leaves.
-//! **D3.** A guard exists on a place only between an increment confirmed by the second look and its decrement: while it lives, no
-//! scan finds 0, so its copy is not written.
-//! **D4.** Readers that come later use another count, so the old one drains.
+//! heavy barrier found nobody there. A reader that the scan missed sees the new `readable` in its second look (B1) and leaves.
+//! **D3.** A guard exists on a place only between an announcement confirmed by the second look and its end (a second guard on an
+//! announced place is only counted): while it lives, no scan finds the place empty, so its copy is not written.
+//! **D4.** Readers that come later announce another place, so the old one drains.
 //! **D5.** The parker is written only while the state is neither WAITING nor CLAIMED, and read only by the reader that made it CLAIMED.
 //! **D6.** A reader whose leave the rescan of (2) missed sees WAITING (B1) and wakes; every round arms, barriers and rescans anew, so
 //! no wake-up is lost. A spurious or late wake-up costs one more round.
@@ -34,10 +34,13 @@ use crate::sync::{
 use std::cell::UnsafeCell;
 use std::time::Instant;
 
-/// What a reader announces: its guards per place, and the thread they are on (0: any).
+/// What a reader announces: is it at a place, and on which thread (0: any)?
 #[derive(Debug)]
 pub(super) struct SeatState {
+    /// 0: no guard on that place. A seat of one thread stores 1 for its guards; a shared one counts them.
     inside: [AtomicUsize; PLACES],
+    /// Guards beyond the first on that place: the owner's business alone.
+    further: [AtomicUsize; PLACES],
     thread: AtomicUsize,
 }
 
@@ -81,7 +84,25 @@ unsafe impl<T: Send + Sync> Sync for Core<T> {}
 
 impl SeatState {
     fn new() -> Self {
-        Self { inside: std::array::from_fn(|_| AtomicUsize::new(0)), thread: AtomicUsize::new(0) }
+        Self {
+            inside: std::array::from_fn(|_| AtomicUsize::new(0)),
+            further: std::array::from_fn(|_| AtomicUsize::new(0)),
+            thread: AtomicUsize::new(0),
+        }
+    }
+
+    /// One more guard on a place that this thread has announced already: its copy is not written while any of them lives (D3),
+    /// so there is nothing to confirm.
+    #[cold]
+    fn enter_again(&self, place: Place) -> Place {
+        let further = place.of(&self.further);
+        // ORDERING: Relaxed: this thread alone uses it.
+        let count = further.load(Ordering::Relaxed);
+        if count >= MOST_GUARDS {
+            too_many_guards();
+        }
+        further.store(count + 1, Ordering::Relaxed);
+        place
     }
 }
 
@@ -153,37 +174,43 @@ impl<T> Core<T> {
     // ---- readers ----------------------------------------------------------------------------------------------------
 
     /// Enters the readable copy. Only the thread that owns the seat may call this.
+    ///
+    /// No value that is stored here is loaded and computed with again by the next section: branches on it are predicted, so
+    /// that the cache misses of consecutive sections overlap.
     #[inline(always)]
     pub(super) fn enter(&self, seat: &SeatState) -> Place {
         // ORDERING: Relaxed: only this thread reads it back for its own question (`drain`).
         seat.thread.store(fork::thread_key(), Ordering::Relaxed);
-        loop {
-            let place = self.peek();
-            let count = place.of(&seat.inside);
-            // ORDERING: Relaxed: this thread alone writes the count.
-            let inside = count.load(Ordering::Relaxed);
-            if inside >= MOST_GUARDS {
-                too_many_guards();
-            }
-            // ORDERING: Relaxed: only a 0 is acted upon; then B1, partner: the heavy barrier of `publish`.
-            count.store(inside + 1, Ordering::Relaxed);
-            if self.confirm(place) {
-                return place;
-            }
-            self.leave(seat, place);
+        let place = self.peek();
+        let inside = place.of(&seat.inside);
+        // ORDERING: Relaxed: this thread alone writes it.
+        if inside.load(Ordering::Relaxed) != 0 {
+            return seat.enter_again(place);
         }
+        // ORDERING: Relaxed: only a 0 is acted upon; then B1, partner: the heavy barrier of `publish`.
+        inside.store(1, Ordering::Relaxed);
+        if self.confirm(place) { place } else { self.enter_elsewhere(seat, place) }
+    }
+
+    /// A publish came in between: leaves, and enters the new place.
+    #[cold]
+    fn enter_elsewhere(&self, seat: &SeatState, place: Place) -> Place {
+        self.leave(seat, place);
+        self.enter(seat)
     }
 
     /// Leaves a copy. Only the thread that owns the seat may call this, once per `enter`.
     #[inline(always)]
     pub(super) fn leave(&self, seat: &SeatState, place: Place) {
-        let count = place.of(&seat.inside);
-        let inside = count.load(Ordering::Relaxed) - 1;
-        // ORDERING: Release: partner is the Acquire of `is_clear`: what the guard read, it read before the writer writes.
-        count.store(inside, Ordering::Release);
-        if inside == 0 {
-            self.left(place);
+        // ORDERING: Relaxed: this thread alone writes it.
+        let further = place.of(&seat.further).load(Ordering::Relaxed);
+        if further != 0 {
+            place.of(&seat.further).store(further - 1, Ordering::Relaxed);
+            return;
         }
+        // ORDERING: Release: partner is the Acquire of `is_clear`: what the guards read, they read before the writer writes.
+        place.of(&seat.inside).store(0, Ordering::Release);
+        self.left(place);
     }
 
     /// The same for a seat that several threads use at once: the counts change by read-modify-write.
@@ -216,10 +243,11 @@ impl<T> Core<T> {
     /// Ends all guards of a seat, forgotten ones too. The caller knows that no reference is left.
     pub(super) fn leave_all(&self, seat: &SeatState) {
         for place in Place::ALL {
-            let count = place.of(&seat.inside);
-            if count.load(Ordering::Relaxed) != 0 {
+            place.of(&seat.further).store(0, Ordering::Relaxed);
+            let inside = place.of(&seat.inside);
+            if inside.load(Ordering::Relaxed) != 0 {
                 // ORDERING: Release, as in `leave`.
-                count.store(0, Ordering::Release);
+                inside.store(0, Ordering::Release);
                 self.left(place);
             }
         }
@@ -244,7 +272,7 @@ impl<T> Core<T> {
         self.sign.readable.load(Ordering::Acquire) == place.word()
     }
 
-    /// A seat's count for a place fell to 0: is the writer waiting for that (D6)?
+    /// Nobody of a seat is at a place any more: is the writer waiting for that (D6)?
     #[inline(always)]
     fn left(&self, place: Place) {
         self.sign.barrier.light();

@@ -132,6 +132,20 @@ fn loom_the_write_handle_moves_between_waits() {
     });
 }
 
+/// Two waits follow each other at once: the waker of the first may still be taking the parker when the second is prepared.
+#[test]
+fn loom_a_late_waker_and_the_next_wait_share_no_parker() {
+    model(|| {
+        let (mut twin, reader) = pair();
+        let first = reader.owned_guard();
+        publish(&mut twin, 1);
+        let second = reader.owned_guard();
+        let leaving = [first, second].map(|guard| thread::spawn(move || drop(guard)));
+        publish(&mut twin, 2);
+        leaving.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
 /// Somebody unparks the writer for no reason.
 #[test]
 fn loom_spurious_wake_ups_cost_a_round() {
