@@ -13,12 +13,16 @@ mod family;
 mod ground;
 mod jobs;
 mod keys;
+mod ours;
+mod page;
 mod plan;
 mod record;
 mod runner;
 mod scale;
 mod show;
 mod stats;
+mod watch;
+mod weather;
 
 use crate::args::{self, RaceArgs, WeighArgs};
 use crate::fail::{Exit, Fail};
@@ -27,8 +31,10 @@ use crate::output::Output;
 use crate::ui;
 use family::Family;
 use plan::{Clock, Wish};
+use runner::{Course, Outcome};
 use std::path::Path;
 use std::time::Duration;
+use watch::Watch;
 
 /// Rounds, unless the user asks for another number.
 const ROUNDS: usize = 7;
@@ -53,7 +59,8 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
         return Err(Fail::misuse(format!("no workload {:?}", wish.prefix), "", advice));
     }
     let json = args.json.as_deref().map(Output::open).transpose()?;
-    let quiet = args.json.as_deref() == Some(Path::new("-"));
+    let html = args.html.as_deref().map(Output::open).transpose()?;
+    let quiet = [&args.json, &args.html].into_iter().flatten().any(|path| path == Path::new("-"));
     let contests = stages.iter().map(plan::Stage::contests).sum();
     let budget = match (wish.quick, args.family.as_deref()) {
         (false, _) => None,
@@ -62,32 +69,40 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
         (true, Some(_)) => Some(FAMILY),
     };
     // Starting, checking and dropping the last tables is part of the promise.
-    let mut clock = Clock::new(budget.map(|budget| budget.mul_f64(0.93)), contests);
-    let bar = ui::progress(contests as u64);
+    let mut course = Course {
+        rounds: args.rounds.unwrap_or(ROUNDS),
+        clock: Clock::new(budget.map(|budget| budget.mul_f64(0.93)), contests),
+        bar: ui::progress(contests as u64),
+        watch: Watch::start(),
+    };
     let mut records = Vec::new();
     let mut skipped = Vec::new();
     for stage in &stages {
         let tables = (stage.family.tables)();
-        let outcome = if stage.is_weighed() {
-            let outcome = weigh_stage(stage, &tables, &clock, &bar)?;
-            clock.done(1);
-            outcome
-        } else {
-            runner::run_stage(stage, &tables, args.rounds.unwrap_or(ROUNDS), &mut clock, &bar)?
+        let outcome = match stage.is_weighed() {
+            true => weigh_stage(stage, &tables, &mut course)?,
+            false => runner::run_stage(stage, &tables, &mut course)?,
         };
         if !quiet {
-            bar.suspend(|| show::blocks(&outcome.records));
+            course.bar.suspend(|| show::blocks(&outcome.records));
         }
         records.extend(outcome.records);
         skipped.extend(outcome.skipped);
     }
-    bar.finish_and_clear();
+    course.bar.finish_and_clear();
     for contest in skipped {
-        eprintln!("not run, no time left: {contest}");
+        eprintln!("not run: {contest}");
+    }
+    let most = wish.threads.iter().copied().max().unwrap_or(1);
+    if let Some(warning) = weather::warning(most) {
+        eprintln!("{warning}");
     }
     runner::join_latency(&mut records);
     if let Some(json) = json {
         json.finish(&record::json_lines(&records))?;
+    }
+    if let Some(html) = html {
+        html.finish(&page::page(&records))?;
     }
     Ok(Exit::Fine)
 }
@@ -96,19 +111,19 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
 fn weigh_stage(
     stage: &plan::Stage<'_>,
     tables: &[family::Table],
-    clock: &Clock,
-    bar: &indicatif::ProgressBar,
-) -> Result<runner::Outcome, Fail> {
-    bar.set_message(format!("{} memory, {} keys", stage.family.name, stage.keys));
-    bar.inc(1);
-    let mut outcome = runner::Outcome::default();
+    course: &mut Course,
+) -> Result<Outcome, Fail> {
+    course.bar.set_message(format!("{} memory, {} keys", stage.family.name, stage.keys));
+    let mut outcome = Outcome::default();
     // A generous guess: a microsecond per key and table.
     let work = Duration::from_micros(stage.keys) * tables.len() as u32;
-    if !scale::can_weigh() || clock.forbids(work) {
-        outcome.skipped.push(format!("{} memory, {} keys", stage.family.name, stage.keys));
+    if !scale::can_weigh() || course.clock.forbids(work) {
+        let why = if scale::can_weigh() { "no time left" } else { "this system does not tell" };
+        outcome.skipped.push(format!("{} memory, {} keys: {why}", stage.family.name, stage.keys));
     } else {
         outcome.records = scale::weigh_stage(stage, tables)?;
     }
+    course.step();
     Ok(outcome)
 }
 

@@ -4,10 +4,12 @@ use super::family::{Bench, Heat, Measure, Role, Sample, Table, Workload, Wrong};
 use super::plan::{Clock, Stage};
 use super::record::Record;
 use super::stats::{median, ratio};
+use super::watch::Watch;
 use crate::fail::Fail;
 use indicatif::ProgressBar;
 use quintet_rivals::Label;
-use std::time::Instant;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 /// A table on the track, with what it gave in each workload of the turn.
 struct Lane {
@@ -15,6 +17,38 @@ struct Lane {
     role: Role,
     bench: Box<dyn Bench>,
     samples: Vec<Vec<Sample>>,
+    /// It panicked: what it holds may be anything, so it is out for the rest of the stage.
+    broken: bool,
+}
+
+impl Lane {
+    /// A table whose answers cannot be believed is a yardstick.
+    fn role(&self, threads: usize) -> Role {
+        if self.bench.is_exact(threads) { self.role } else { Role::Limit }
+    }
+
+    /// Runs a round. A rival that panics breaks down and gives no sample; ours gives a wrong answer.
+    fn round(
+        &mut self,
+        heat: &Heat,
+        slot: Duration,
+        watch: &Watch,
+    ) -> Result<Option<Sample>, Wrong> {
+        if self.broken {
+            return Ok(None);
+        }
+        let what = format!("{} in {}", self.label.name, heat.workload.name);
+        let round = || catch_unwind(AssertUnwindSafe(|| self.bench.round(heat, slot)));
+        let result = watch.over(what, round);
+        match (result, self.role) {
+            (Ok(sample), _) => sample.map(Some),
+            (Err(_), Role::Ours) => Err(Wrong("it panicked".to_owned())),
+            (Err(_), _) => {
+                self.broken = true;
+                Ok(None)
+            }
+        }
+    }
 }
 
 /// What became of a stage.
@@ -22,35 +56,55 @@ struct Lane {
 pub(crate) struct Outcome {
     /// The results.
     pub(crate) records: Vec<Record>,
-    /// What there was no time for.
+    /// What did not run, and why.
     pub(crate) skipped: Vec<String>,
+}
+
+/// What all stages of a race share.
+pub(crate) struct Course {
+    /// Rounds per contest.
+    pub(crate) rounds: usize,
+    /// The time.
+    pub(crate) clock: Clock,
+    /// The progress.
+    pub(crate) bar: ProgressBar,
+    /// Notices a table that hangs.
+    pub(crate) watch: Watch,
+}
+
+impl Course {
+    /// Tells that one contest is over.
+    pub(crate) fn step(&mut self) {
+        self.clock.done(1);
+        self.bar.inc(1);
+    }
 }
 
 /// Runs all contests of a timed stage.
 pub(crate) fn run_stage(
     stage: &Stage<'_>,
     tables: &[Table],
-    rounds: usize,
-    clock: &mut Clock,
-    bar: &ProgressBar,
+    course: &mut Course,
 ) -> Result<Outcome, Fail> {
-    bar.set_message(format!("{} {}: making tables", stage.family.name, stage.name));
+    course.bar.set_message(format!("{} {}: making tables", stage.family.name, stage.name));
     let mut lanes: Vec<Lane> = tables.iter().filter_map(|table| lane(stage, table)).collect();
     let mut outcome = Outcome::default();
     for turn in &stage.turns {
         for &threads in &stage.threads {
             let names: Vec<&str> = turn.iter().map(|workload| workload.name).collect();
             let title = format!("{} {}", stage.family.name, names.join("+"));
-            bar.set_message(format!("{title}, {} keys, {threads} threads", stage.keys));
-            match run_turn(stage, turn, threads, &mut lanes, rounds, clock)? {
-                true => outcome.records.extend(records(stage, turn, threads, &lanes)),
-                false => {
-                    let what = format!("{title}, {} keys, {threads} threads", stage.keys);
-                    outcome.skipped.push(what);
-                }
+            let heat = format!("{title}, {} keys, {threads} threads", stage.keys);
+            course.bar.set_message(heat.clone());
+            let finished = run_turn(stage, turn, threads, &mut lanes, course)?;
+            for lane in lanes.iter().filter(|lane| lane.broken) {
+                outcome.skipped.push(format!("{heat}: {} panicked and is out", lane.label.name));
             }
-            clock.done(1);
-            bar.inc(1);
+            lanes.retain(|lane| !lane.broken);
+            match finished {
+                true => outcome.records.extend(records(stage, turn, threads, &lanes)),
+                false => outcome.skipped.push(format!("{heat}: no time left")),
+            }
+            course.step();
         }
     }
     for lane in &mut lanes {
@@ -62,7 +116,7 @@ pub(crate) fn run_stage(
 
 fn lane(stage: &Stage<'_>, table: &Table) -> Option<Lane> {
     let bench = (table.start)(stage.name, stage.keys)?;
-    Some(Lane { label: table.label, role: table.role, bench, samples: Vec::new() })
+    Some(Lane { label: table.label, role: table.role, bench, samples: Vec::new(), broken: false })
 }
 
 /// Runs one turn with so many threads; false if there was no time.
@@ -71,25 +125,25 @@ fn run_turn(
     turn: &[&'static Workload],
     threads: usize,
     lanes: &mut [Lane],
-    rounds: usize,
-    clock: &Clock,
+    course: &Course,
 ) -> Result<bool, Fail> {
-    let slot = clock.slot((rounds + 1) * lanes.len() * turn.len());
+    let rounds = course.rounds;
+    let slot = course.clock.slot((rounds + 1) * lanes.len() * turn.len());
     lanes.iter_mut().for_each(|lane| lane.samples = vec![Vec::new(); turn.len()]);
     for round in 0..=rounds {
         let start = Instant::now();
-        for lane in lanes.iter_mut() {
+        for lane in lanes.iter_mut().filter(|lane| !lane.broken) {
             for (place, workload) in turn.iter().enumerate() {
                 let heat = Heat { workload, threads, keys: stage.keys, round: round as u64 };
-                let sample = lane.bench.round(&heat, slot);
-                let sample = sample.map_err(|e| failed(stage, workload.name, lane, &e))?;
-                if round > 0 {
-                    lane.samples[place].push(sample);
+                match lane.round(&heat, slot, &course.watch) {
+                    Ok(Some(sample)) if round > 0 => lane.samples[place].push(sample),
+                    Ok(_) => {}
+                    Err(wrong) => return Err(failed(stage, workload.name, lane, &wrong)),
                 }
             }
         }
         // Fixed work takes as long as it takes: after the warm-up its length is known.
-        if round == 0 && clock.forbids(start.elapsed().mul_f64(rounds as f64)) {
+        if round == 0 && course.clock.forbids(start.elapsed().mul_f64(rounds as f64)) {
             return Ok(false);
         }
     }
@@ -109,6 +163,7 @@ fn figures(lane: &Lane, place: usize, measure: Measure) -> Vec<f64> {
     let worst = |sample: &Sample| sample.latency.map_or(f64::NAN, |latency| latency.max_ns as f64);
     match measure {
         Measure::Worst => lane.samples[place].iter().map(worst).collect(),
+        Measure::Held => lane.samples[place].iter().filter_map(|sample| sample.bytes).collect(),
         _ => lane.samples[place].iter().map(|sample| sample.mops).collect(),
     }
 }
@@ -121,7 +176,7 @@ fn records(
 ) -> Vec<Record> {
     let mut records = Vec::new();
     for (place, workload) in turn.iter().enumerate() {
-        let best = best_rival(lanes, place, workload.measure);
+        let best = best_rival(lanes, threads, place, workload.measure);
         for lane in lanes {
             let mut record = Record {
                 family: stage.family.name,
@@ -131,11 +186,11 @@ fn records(
                 threads,
                 keys: stage.keys,
                 rounds: lane.samples[place].len(),
-                limit: lane.role == Role::Limit,
+                limit: lane.role(threads) == Role::Limit,
                 ..Record::default()
             };
             describe(&mut record, &lane.samples[place]);
-            if lane.role == Role::Ours {
+            if lane.role(threads) == Role::Ours {
                 let ours = figures(lane, place, workload.measure);
                 let more_is_better = workload.measure == Measure::Rate;
                 let paired = best.as_ref().and_then(|best| ratio(&ours, best, more_is_better));
@@ -150,8 +205,8 @@ fn records(
 }
 
 /// The rounds of the rival with the best median.
-fn best_rival(lanes: &[Lane], place: usize, measure: Measure) -> Option<Vec<f64>> {
-    let rivals = lanes.iter().filter(|lane| lane.role == Role::Rival);
+fn best_rival(lanes: &[Lane], threads: usize, place: usize, measure: Measure) -> Option<Vec<f64>> {
+    let rivals = lanes.iter().filter(|lane| lane.role(threads) == Role::Rival);
     let rounds = rivals.map(|lane| figures(lane, place, measure));
     let better = |a: &Vec<f64>, b: &Vec<f64>| match measure {
         Measure::Rate => median(a).total_cmp(&median(b)),
@@ -168,6 +223,7 @@ fn describe(record: &mut Record, samples: &[Sample]) {
         (!values.is_empty()).then(|| median(&values))
     };
     record.mops = over(&|sample| Some(sample.mops));
+    record.bytes_per_entry = over(&|sample| sample.bytes);
     record.hit_ratio = over(&|sample| sample.hit_ratio);
     record.p50_ns = over(&|s| s.latency.map(|l| l.p50_ns as f64)).map(|ns| ns as u64);
     record.p9999_ns = over(&|s| s.latency.map(|l| l.p9999_ns as f64)).map(|ns| ns as u64);

@@ -45,8 +45,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
 impl Table {
     /// A general map of words. This line is all that a map needs to take part.
     pub(crate) fn words<M: Map<Words>>(role: Role) -> Table {
-        let weigh = Some(weigh::<M> as fn(u64, &mut dyn FnMut()));
-        Table { label: M::LABEL, role, start: start_words::<M>, weigh }
+        Table { label: M::LABEL, role, start: start_words::<M>, weigh: Some(weigh::<M>) }
     }
 
     /// A general map of words and of texts.
@@ -59,7 +58,7 @@ fn start_words<M: Map<Words>>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> 
     match stage {
         "full" => Some(Box::new(Steady::<Words, M>::new(keys))),
         "half" => Some(Box::new(Mixed::<Words, M>::new(keys))),
-        "window" => Some(Box::new(Window::<Words, M>::new())),
+        "window" if M::LASTING => Some(Box::new(Window::<Words, M>::new())),
         "life" => Some(Box::new(Life::<Words, M>::new())),
         "grow" => Some(Box::new(Grow::<Words, M>::new())),
         _ => None,
