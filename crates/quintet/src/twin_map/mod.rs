@@ -14,6 +14,8 @@ mod writer;
 
 #[cfg(all(test, quintet_loom))]
 mod loom_tests;
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests;
 
 pub use absorb::{Absorb, Differs};
 pub use entry::{Entry, Occupied, Vacant};

@@ -394,3 +394,15 @@ impl<'a, K, V, S> IntoIterator for &'a TwinMap<K, V, S> {
         self.iter()
     }
 }
+
+impl<K, V, S: BuildHasher, Q: Hash + Equivalent<K> + ?Sized> std::ops::Index<&Q>
+    for TwinMap<K, V, S>
+{
+    type Output = V;
+
+    /// # Panics
+    /// If the key is absent.
+    fn index(&self, key: &Q) -> &V {
+        self.get(key).expect("no entry found for key")
+    }
+}
