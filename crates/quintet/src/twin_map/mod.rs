@@ -3,6 +3,7 @@
 mod absorb;
 mod core;
 mod entry;
+mod front;
 mod pages;
 mod reader;
 mod set;
@@ -19,6 +20,7 @@ mod tests;
 
 pub use absorb::{Absorb, Differs};
 pub use entry::{Entry, Occupied, Vacant};
+pub use front::{BatchPanicked, Front};
 pub use reader::{Guard, OwnedGuard, Reader, SharedGuard, SharedReader};
 pub use set::{SetWriteGuard, SetWriter, TwinSet};
 pub use table::{Iter, TwinMap};

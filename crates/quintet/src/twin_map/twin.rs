@@ -378,6 +378,12 @@ impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
         self.twin.discard();
     }
 
+    /// Gives up the changes behind the first `keep`; the copy is made anew before it is used again (X1).
+    pub(super) fn take_back(&mut self, keep: usize) {
+        self.twin.phase = Phase::Broken;
+        drop_each(self.twin.log.drain(keep..));
+    }
+
     /// How many changes wait for the publish.
     pub fn staged(&self) -> usize {
         self.twin.log.len()

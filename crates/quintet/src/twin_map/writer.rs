@@ -267,6 +267,11 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> WriteGuard<'a, 
         self.write.discard();
     }
 
+    /// Gives up the changes behind the first `keep`; the copy is made anew before it is used again.
+    pub(super) fn take_back(&mut self, keep: usize) {
+        self.write.take_back(keep);
+    }
+
     /// How many changes wait for the publish.
     pub fn staged(&self) -> usize {
         self.write.staged()

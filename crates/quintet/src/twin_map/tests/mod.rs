@@ -1,6 +1,7 @@
-//! Tests by question: does it do what a map does (`oracle`), do guards show one version (`snapshots`), what
+//! Tests by question: does it do what a map does (`oracle`), also with many writers (`fronts`), do guards show one version (`snapshots`), what
 //! goes wrong in others and must not here (`traps`), who waits for whom (`waiting`).
 
+mod fronts;
 mod oracle;
 mod snapshots;
 mod traps;
