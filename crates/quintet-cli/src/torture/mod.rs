@@ -7,6 +7,7 @@ mod controls;
 mod linear;
 mod reclaim;
 mod rivals;
+mod twin;
 mod verdict;
 
 use crate::args::TortureArgs;
@@ -47,6 +48,7 @@ fn families() -> Vec<Family> {
         Family { name: "controls", checks: controls::checks() },
         Family { name: "rivals", checks: rivals::checks() },
         Family { name: "reclaim", checks: reclaim::checks() },
+        Family { name: "twin", checks: twin::checks() },
     ]
 }
 
