@@ -17,7 +17,7 @@ use std::time::Duration;
 /// ```
 /// use quintet::TwinSet;
 ///
-/// let (mut writer, reader) = TwinSet::from_iter(["tea", "milk"]).split();
+/// let (mut writer, reader) = TwinSet::<&str>::from_iter(["tea", "milk"]).split();
 /// let mut write = writer.guard();
 /// write.insert("sugar");
 /// write.remove("milk");
