@@ -3,6 +3,8 @@
 #[allow(dead_code)] // each family uses its share
 mod hash;
 #[allow(dead_code)]
+mod migrate;
+#[allow(dead_code)]
 mod probe;
 #[allow(dead_code)]
 mod reclaim;
@@ -12,10 +14,13 @@ mod region;
 mod roster;
 #[allow(dead_code)]
 mod sync;
+
 pub mod twin_map;
+pub mod word_map;
 
 pub use region::{AllocError, Pages};
 pub use twin_map::{TwinMap, TwinSet};
+pub use word_map::WordMap;
 
 /// Rooms below the tables, for the `quintet` command to measure. Not part of the API: may change at any time.
 #[doc(hidden)]

@@ -4,10 +4,17 @@ mod reclaim;
 mod region;
 mod rivals;
 mod twin;
+mod word;
 
 use super::family::Family;
 
 /// All families.
 pub(crate) fn all() -> Vec<Family> {
-    vec![region::family(), reclaim::family(), rivals::family(), twin::family()]
+    vec![
+        region::family(),
+        reclaim::family(),
+        rivals::family(),
+        word::family(),
+        twin::family(),
+    ]
 }

@@ -2,3 +2,4 @@
 
 pub(crate) mod reclaim;
 pub(crate) mod twin;
+pub(crate) mod word;
