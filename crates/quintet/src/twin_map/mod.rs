@@ -89,6 +89,8 @@ mod entry;
 mod front;
 mod pages;
 mod reader;
+#[cfg(feature = "serde")]
+mod serde;
 mod set;
 mod table;
 mod twin;

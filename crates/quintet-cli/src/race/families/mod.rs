@@ -10,11 +10,5 @@ use super::family::Family;
 
 /// All families.
 pub(crate) fn all() -> Vec<Family> {
-    vec![
-        region::family(),
-        reclaim::family(),
-        rivals::family(),
-        word::family(),
-        twin::family(),
-    ]
+    vec![region::family(), reclaim::family(), rivals::family(), word::family(), twin::family()]
 }
