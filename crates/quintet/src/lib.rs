@@ -16,10 +16,12 @@ mod roster;
 mod sync;
 
 pub mod item_set;
+pub mod twin_map;
 pub mod word_map;
 
 pub use item_set::ItemSet;
 pub use region::{AllocError, Pages};
+pub use twin_map::{TwinMap, TwinSet};
 pub use word_map::WordMap;
 
 /// Rooms below the tables, for the `quintet` command to measure. Not part of the API: may change at any time.

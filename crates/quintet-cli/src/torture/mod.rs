@@ -8,6 +8,7 @@ mod item;
 mod linear;
 mod reclaim;
 mod rivals;
+mod twin;
 mod verdict;
 mod word;
 
@@ -49,6 +50,7 @@ fn families() -> Vec<Family> {
         Family { name: "controls", checks: controls::checks() },
         Family { name: "rivals", checks: rivals::checks() },
         Family { name: "reclaim", checks: reclaim::checks() },
+        Family { name: "twin", checks: twin::checks() },
         Family { name: "word", checks: word::checks() },
         Family { name: "item", checks: item::checks() },
     ]

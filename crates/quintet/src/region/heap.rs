@@ -9,7 +9,7 @@
 //!
 //! Under loom atomics are no plain bytes: every slot is built by `T::zeroed()`.
 
-use super::{AllocError, Pages, pages};
+use super::{AllocError, Pages, is_mapped, pages};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -117,10 +117,6 @@ impl<T: Zeroed> Buffer<T> {
         self.bytes = rest;
         self.bytes == 0
     }
-}
-
-fn is_mapped(bytes: usize) -> bool {
-    pages::AVAILABLE && bytes >= MAPPED_FROM
 }
 
 impl<T: Zeroed> Deref for Buffer<T> {

@@ -8,6 +8,27 @@
 pub(crate) mod heap;
 mod pages;
 
+use std::ptr::NonNull;
+
+/// True if pieces of this size are mappings of their own.
+pub(crate) fn is_mapped(bytes: usize) -> bool {
+    pages::AVAILABLE && bytes >= heap::MAPPED_FROM
+}
+
+/// A zeroed mapping of at least so many bytes, aligned to 2 MiB, or nothing. For sizes that [`is_mapped`].
+pub(crate) fn map(bytes: usize, pages: Pages) -> Option<NonNull<u8>> {
+    pages::map(bytes, pages)
+}
+
+/// Gives a mapping back.
+///
+/// # Safety
+/// [`map`] made it for this size and these pages, and nobody refers to it.
+pub(crate) unsafe fn unmap(start: NonNull<u8>, bytes: usize, pages: Pages) {
+    // SAFETY: the caller's promise; a mapping spans whole pages.
+    unsafe { pages::unmap(start, 0, pages::rounded(bytes, pages)) };
+}
+
 /// Which pages large tables ask the system for. Tables below 2 MiB come from the global allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Pages {

@@ -32,6 +32,33 @@ impl<T> Mutex<T> {
     }
 }
 
+/// Returns at once, as a sleep that wakes for no reason.
+#[allow(dead_code)] // the same face in every backend
+pub(crate) fn park_timeout(_most: std::time::Duration) {
+    thread::yield_now();
+}
+
+/// A place that a protocol hands from thread to thread; a model checker sees who touches it when.
+#[derive(Debug)]
+pub(crate) struct HandOver<T>(::loom::cell::UnsafeCell<T>);
+
+#[allow(dead_code)] // the same face in every backend
+impl<T> HandOver<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(::loom::cell::UnsafeCell::new(value))
+    }
+
+    /// Runs `f` with the place. Who may do what with it, and when, is the protocol's business.
+    pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        self.0.with(f)
+    }
+
+    /// Runs `f` with the place, to change it.
+    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        self.0.with_mut(f)
+    }
+}
+
 /// Declares a thread-local of the model's thread.
 macro_rules! thread_local_cell {
     ($(#[$meta:meta])* static $name:ident: $ty:ty = $init:expr) => {

@@ -32,6 +32,33 @@ impl<T> Mutex<T> {
     }
 }
 
+/// Returns at once, as a sleep that wakes for no reason.
+#[allow(dead_code)] // the same face in every backend
+pub(crate) fn park_timeout(_most: std::time::Duration) {
+    thread::yield_now();
+}
+
+/// A place that a protocol hands from thread to thread; a model checker sees who touches it when.
+#[derive(Debug, Default)]
+pub(crate) struct HandOver<T>(std::cell::UnsafeCell<T>);
+
+#[allow(dead_code)] // the same face in every backend
+impl<T> HandOver<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(std::cell::UnsafeCell::new(value))
+    }
+
+    /// Runs `f` with the place. Who may do what with it, and when, is the protocol's business.
+    pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        f(self.0.get())
+    }
+
+    /// Runs `f` with the place, to change it.
+    pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        f(self.0.get())
+    }
+}
+
 /// Every step is sequentially consistent already.
 pub(crate) fn fence(_order: Ordering) {}
 

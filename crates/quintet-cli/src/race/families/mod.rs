@@ -4,11 +4,12 @@ mod item;
 mod reclaim;
 mod region;
 mod rivals;
+mod twin;
 mod word;
 
 use super::family::Family;
 
 /// All families.
 pub(crate) fn all() -> Vec<Family> {
-    vec![region::family(), reclaim::family(), rivals::family(), word::family(), item::family()]
+    vec![region::family(), reclaim::family(), rivals::family(), word::family(), item::family(), twin::family()]
 }

@@ -4,6 +4,7 @@ pub(crate) mod general;
 mod life;
 pub(crate) mod lines;
 mod mixed;
+pub(crate) mod mostly;
 mod prefetch;
 pub(crate) mod sections;
 mod steady;

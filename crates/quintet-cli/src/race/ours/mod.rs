@@ -2,4 +2,5 @@
 
 pub(crate) mod item;
 pub(crate) mod reclaim;
+pub(crate) mod twin;
 pub(crate) mod word;

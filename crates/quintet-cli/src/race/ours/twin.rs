@@ -1,0 +1,126 @@
+//! Our two-copy map behind the rivals' trait: as it comes, with fences, and through a shared handle.
+
+use quintet::twin_map::{
+    Builder, Guard, MapReader, SharedGuard, SharedReader, TwinMap, Writer as TwinWriter,
+};
+use quintet_rivals::read_mostly::{self, Reader, Writer};
+use quintet_rivals::{Hasher, Kind, Label};
+use std::sync::Arc;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+type Map<T> = TwinMap<<T as Kind>::Key, <T as Kind>::Value, Hasher>;
+
+/// A change that waits for its publish.
+enum Change<T: Kind> {
+    Insert(T::Key, T::Value),
+    Remove(T::Key),
+}
+
+/// The writer, and the changes until the next publish: a write guard borrows it.
+pub(crate) struct Batches<T: Kind> {
+    writer: TwinWriter<T::Key, T::Value, Hasher>,
+    reader: MapReader<T::Key, T::Value, Hasher>,
+    changes: Vec<Change<T>>,
+}
+
+impl<T: Kind> Batches<T> {
+    fn new(builder: Builder) -> Self {
+        let (writer, reader) = builder.hasher(Hasher::default()).build();
+        Self { writer, reader, changes: Vec::new() }
+    }
+
+    fn publish(&mut self) {
+        let mut write = self.writer.guard();
+        for change in self.changes.drain(..) {
+            match change {
+                Change::Insert(key, value) => drop(write.insert(key, value)),
+                Change::Remove(key) => drop(write.remove(&key)),
+            }
+        }
+        write.publish();
+    }
+}
+
+macro_rules! contestants {
+    ($($(#[$meta:meta])* $name:ident = $label:literal, $options:expr, $reader:ident, $make:expr;)+) => { $(
+        $(#[$meta])*
+        pub(crate) struct $name<T: Kind>(Batches<T>);
+
+        impl<T: Kind> Writer<T> for $name<T> {
+            const LABEL: Label = Label::new($label, VERSION);
+            type Reader = $reader<T>;
+
+            fn with_capacity(capacity: usize) -> Self {
+                let options: fn(Builder) -> Builder = $options;
+                Self(Batches::new(options(Builder::new().capacity(capacity))))
+            }
+            fn reader(&self) -> $reader<T> {
+                let make: fn(&MapReader<T::Key, T::Value, Hasher>) -> $reader<T> = $make;
+                make(&self.0.reader)
+            }
+            fn insert(&mut self, key: T::Key, value: T::Value) {
+                self.0.changes.push(Change::Insert(key, value));
+            }
+            fn remove(&mut self, query: &T::Query) {
+                self.0.changes.push(Change::Remove(T::own(query)));
+            }
+            fn publish(&mut self) {
+                self.0.publish();
+            }
+        }
+    )+ };
+}
+
+contestants! {
+    /// As it comes.
+    Twin = "quintet", |builder| builder, Own, |reader| Own(reader.clone());
+    /// With fences instead of the process-wide barrier.
+    Fences = "quintet (fence)", Builder::fences, Own, |reader| Own(reader.clone());
+    /// Through a handle that all threads share.
+    Shared = "quintet (shared)", |builder| builder, Common, |reader| Common(Arc::new(reader.shared()));
+}
+
+/// A thread's own handle.
+pub(crate) struct Own<T: Kind>(MapReader<T::Key, T::Value, Hasher>);
+
+/// A handle that threads share.
+pub(crate) struct Common<T: Kind>(Arc<SharedReader<Map<T>>>);
+
+impl<T: Kind> Reader<T> for Own<T> {
+    type Guard<'a> = OwnGuard<'a, T>;
+
+    #[inline(always)]
+    fn enter(&mut self) -> OwnGuard<'_, T> {
+        OwnGuard(self.0.guard())
+    }
+}
+
+impl<T: Kind> Reader<T> for Common<T> {
+    type Guard<'a> = CommonGuard<'a, T>;
+
+    #[inline(always)]
+    fn enter(&mut self) -> CommonGuard<'_, T> {
+        CommonGuard(self.0.guard())
+    }
+}
+
+/// A read section.
+pub(crate) struct OwnGuard<'a, T: Kind>(Guard<'a, Map<T>>);
+
+/// A read section of a shared handle.
+pub(crate) struct CommonGuard<'a, T: Kind>(SharedGuard<'a, Map<T>>);
+
+impl<T: Kind> read_mostly::Guard<T> for OwnGuard<'_, T> {
+    #[inline(always)]
+    fn get<R>(&mut self, query: &T::Query, f: impl FnOnce(&T::Value) -> R) -> Option<R> {
+        self.0.get(query).map(f)
+    }
+}
+
+impl<T: Kind> read_mostly::Guard<T> for CommonGuard<'_, T> {
+    #[inline(always)]
+    fn get<R>(&mut self, query: &T::Query, f: impl FnOnce(&T::Value) -> R) -> Option<R> {
+        self.0.get(query).map(f)
+    }
+}

@@ -1,0 +1,516 @@
+//! What readers and the writer share: the copies, the two words, the seats; entering, leaving, publishing, draining.
+//!
+//! ```text
+//!  reader                                          writer
+//!  enter:  i = readable                            publish: state = NOT_WRITABLE
+//!          inside[i] = 1         (plain)                    readable = new            (Release)
+//!          light barrier ─────────────── B1 ──────────────── heavy barrier
+//!          readable == i ?       (Acquire)         drain:   (1) every inside[old] == 0 (Acquire)? yes: write
+//!          no: leave, again                                 (2) parker = me; state = WAITING(old); heavy barrier ─┐
+//!  leave:  inside[i] = 0         (Release)                      every inside[old] == 0? no: (4)                   │
+//!          light barrier ─────────────────────── B1 ────────────────────────────────────────────────────────────┘
+//!             state == WAITING(i)? CAS to CLAIMED           (3) take WAITING back; if CLAIMED, wait for WRITABLE; write
+//!             clone the parker; state = WRITABLE; wake      (4) park until neither WAITING nor CLAIMED; go to (1)
+//! ```
+//!
+//! **D1.** The readable place holds a copy, and nobody changes it while it is readable.
+//! **D2.** A place is written only by the writer, only while it is not readable, and only after a scan that followed the publish's
+//! heavy barrier found nobody there. A reader that the scan missed sees the new `readable` in its second look (B1) and leaves.
+//! **D3.** A guard exists on a place only between an announcement confirmed by the second look and its end (a second guard on an
+//! announced place is only counted): while it lives, no scan finds the place empty, so its copy is not written.
+//! **D4.** Readers that come later announce another place, so the old one drains.
+//! **D5.** The parker is written only while the state is neither WAITING nor CLAIMED, and read only by the reader that made it CLAIMED.
+//! **D6.** A reader whose leave the rescan of (2) missed sees WAITING (B1) and wakes; every round arms, barriers and rescans anew, so
+//! no wake-up is lost. A spurious or late wake-up costs one more round.
+//! **D7.** One readable word: a publish is one moment for all readers.
+
+use super::wait::{GuardError, Parker, Patience};
+use super::word::{PLACES, Place, State};
+use crate::roster::{Roster, Seat};
+use crate::sync::{
+    Arc, AtomicBool, AtomicU32, AtomicUsize, Backoff, Barrier, CachePadded, HandOver, MODEL, Mutex,
+    Ordering, fence, fork, park_timeout, thread,
+};
+use std::cell::UnsafeCell;
+use std::time::Instant;
+
+/// What a reader announces: is it at a place, and on which thread (0: any)?
+#[derive(Debug)]
+pub(super) struct SeatState {
+    /// 0: no guard on that place. A seat of one thread stores 1 for its guards; a shared one counts them.
+    inside: [AtomicUsize; PLACES],
+    /// Guards beyond the first on that place: the owner's business alone.
+    further: [AtomicUsize; PLACES],
+    thread: AtomicUsize,
+}
+
+/// More guards than this on one handle are refused.
+const MOST_GUARDS: usize = usize::MAX / 2;
+
+/// Looks at the seats before the writer prepares to park.
+const LOOKS: usize = if MODEL { 1 } else { 64 };
+
+/// The line that every reader reads and hardly anybody writes.
+#[derive(Debug)]
+struct Sign {
+    readable: AtomicUsize,
+    state: AtomicU32,
+    barrier: Barrier,
+}
+
+struct Slot<T> {
+    copy: UnsafeCell<Option<T>>,
+    version: UnsafeCell<u64>,
+}
+
+/// Everything shared.
+pub(super) struct Core<T> {
+    sign: CachePadded<Sign>,
+    slots: [CachePadded<Slot<T>>; PLACES],
+    parker: HandOver<Option<Parker>>,
+    roster: Arc<Roster<SeatState>>,
+    /// Threads that wait for a version, each with a ticket.
+    arrivals: Mutex<Vec<(usize, thread::Thread)>>,
+    expected: AtomicUsize,
+    tickets: AtomicUsize,
+    orphaned: AtomicBool,
+}
+
+// SAFETY: copies move to whichever thread drops the core (`Send`), and guards on many threads share them (`Sync`); who may write
+// a place is D2. The parker follows D5.
+unsafe impl<T: Send + Sync> Send for Core<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Core<T> {}
+
+impl SeatState {
+    fn new() -> Self {
+        Self {
+            inside: std::array::from_fn(|_| AtomicUsize::new(0)),
+            further: std::array::from_fn(|_| AtomicUsize::new(0)),
+            thread: AtomicUsize::new(0),
+        }
+    }
+
+    /// One more guard on a place that this thread has announced already: its copy is not written while any of them lives (D3),
+    /// so there is nothing to confirm.
+    #[cold]
+    fn enter_again(&self, place: Place) -> Place {
+        let further = place.of(&self.further);
+        // ORDERING: Relaxed: this thread alone uses it.
+        let count = further.load(Ordering::Relaxed);
+        if count >= MOST_GUARDS {
+            too_many_guards();
+        }
+        further.store(count + 1, Ordering::Relaxed);
+        place
+    }
+}
+
+impl<T> std::fmt::Debug for Core<T> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Core").field("sign", &self.sign).finish_non_exhaustive()
+    }
+}
+
+impl<T> Core<T> {
+    /// The first place is readable, the second holds its twin, the third is empty.
+    pub(super) fn new(first: T, second: T, barrier: Barrier) -> Self {
+        let slot = |copy| {
+            CachePadded::new(Slot { copy: UnsafeCell::new(copy), version: UnsafeCell::new(0) })
+        };
+        Self {
+            sign: CachePadded::new(Sign {
+                readable: AtomicUsize::new(Place::ALL[0].word()),
+                state: AtomicU32::new(State::NOT_WRITABLE.word()),
+                barrier,
+            }),
+            slots: [slot(Some(first)), slot(Some(second)), slot(None)],
+            parker: HandOver::new(None),
+            roster: Roster::new(),
+            arrivals: Mutex::new(Vec::new()),
+            expected: AtomicUsize::new(0),
+            tickets: AtomicUsize::new(0),
+            orphaned: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn join(&self) -> Seat<SeatState> {
+        Roster::join(&self.roster, SeatState::new)
+    }
+
+    /// The copy at a place, for a guard or for the writer.
+    ///
+    /// # Safety
+    /// The place holds a copy, and nobody writes it while the reference lives: it is readable, or announced as D3 says, or the
+    /// caller is the writer.
+    #[inline(always)]
+    pub(super) unsafe fn copy(&self, place: Place) -> &T {
+        // SAFETY: the caller's promise: no writer.
+        let copy = unsafe { &*place.of(&self.slots).copy.get() };
+        // SAFETY: the caller's promise: there is a copy.
+        unsafe { copy.as_ref().unwrap_unchecked() }
+    }
+
+    /// The version of the copy at a place.
+    ///
+    /// # Safety
+    /// As for [`copy`](Self::copy).
+    #[inline(always)]
+    pub(super) unsafe fn version(&self, place: Place) -> u64 {
+        // SAFETY: the caller's promise: no writer.
+        unsafe { *place.of(&self.slots).version.get() }
+    }
+
+    /// The place itself, to be written.
+    ///
+    /// # Safety
+    /// The caller is the writer and has the place drained (D2), and makes no second reference.
+    #[allow(clippy::mut_from_ref)]
+    pub(super) unsafe fn slot_mut(&self, place: Place) -> &mut Option<T> {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *place.of(&self.slots).copy.get() }
+    }
+
+    // ---- readers ----------------------------------------------------------------------------------------------------
+
+    /// Enters the readable copy. Only the thread that owns the seat may call this.
+    ///
+    /// No value that is stored here is loaded and computed with again by the next section: branches on it are predicted, so
+    /// that the cache misses of consecutive sections overlap.
+    #[inline(always)]
+    pub(super) fn enter(&self, seat: &SeatState) -> Place {
+        // ORDERING: Relaxed: only this thread reads it back for its own question (`drain`).
+        seat.thread.store(fork::thread_key(), Ordering::Relaxed);
+        let place = self.peek();
+        let inside = place.of(&seat.inside);
+        // ORDERING: Relaxed: this thread alone writes it.
+        if inside.load(Ordering::Relaxed) != 0 {
+            return seat.enter_again(place);
+        }
+        // ORDERING: Relaxed: only a 0 is acted upon; then B1, partner: the heavy barrier of `publish`.
+        inside.store(1, Ordering::Relaxed);
+        if self.confirm(place) { place } else { self.enter_elsewhere(seat, place) }
+    }
+
+    /// A publish came in between: leaves, and enters the new place.
+    #[cold]
+    fn enter_elsewhere(&self, seat: &SeatState, place: Place) -> Place {
+        self.leave(seat, place);
+        self.enter(seat)
+    }
+
+    /// Leaves a copy. Only the thread that owns the seat may call this, once per `enter`.
+    #[inline(always)]
+    pub(super) fn leave(&self, seat: &SeatState, place: Place) {
+        // ORDERING: Relaxed: this thread alone writes it.
+        let further = place.of(&seat.further).load(Ordering::Relaxed);
+        if further != 0 {
+            place.of(&seat.further).store(further - 1, Ordering::Relaxed);
+            return;
+        }
+        // ORDERING: Release: partner is the Acquire of `is_clear`: what the guards read, they read before the writer writes.
+        place.of(&seat.inside).store(0, Ordering::Release);
+        self.left(place);
+    }
+
+    /// The same for a seat that several threads use at once: the counts change by read-modify-write.
+    #[inline]
+    pub(super) fn enter_shared(&self, seat: &SeatState) -> Place {
+        loop {
+            let place = self.peek();
+            // ORDERING: Relaxed, then B1, as in `enter`.
+            if place.of(&seat.inside).fetch_add(1, Ordering::Relaxed) >= MOST_GUARDS {
+                // Counted back before the panic; the range above MOST_GUARDS is wide enough for all threads there can be.
+                place.of(&seat.inside).fetch_sub(1, Ordering::Relaxed);
+                too_many_guards();
+            }
+            if self.confirm(place) {
+                return place;
+            }
+            self.leave_shared(seat, place);
+        }
+    }
+
+    /// Leaves a copy entered by `enter_shared`.
+    #[inline]
+    pub(super) fn leave_shared(&self, seat: &SeatState, place: Place) {
+        // ORDERING: Release, as in `leave`; the read-modify-writes of other threads continue the release sequence.
+        if place.of(&seat.inside).fetch_sub(1, Ordering::Release) == 1 {
+            self.left(place);
+        }
+    }
+
+    /// Ends all guards of a seat, forgotten ones too. The caller knows that no reference is left.
+    pub(super) fn leave_all(&self, seat: &SeatState) {
+        for place in Place::ALL {
+            place.of(&seat.further).store(0, Ordering::Relaxed);
+            let inside = place.of(&seat.inside);
+            if inside.load(Ordering::Relaxed) != 0 {
+                // ORDERING: Release, as in `leave`.
+                inside.store(0, Ordering::Release);
+                self.left(place);
+            }
+        }
+        // ORDERING: Relaxed, as in `enter`.
+        seat.thread.store(0, Ordering::Relaxed);
+    }
+
+    /// The place that is readable now. Nothing is announced yet.
+    #[inline(always)]
+    fn peek(&self) -> Place {
+        // ORDERING: Relaxed: a guess, confirmed after the announcement.
+        let word = self.sign.readable.load(Ordering::Relaxed);
+        // SAFETY: only words of places are stored.
+        unsafe { Place::from_word(word) }
+    }
+
+    /// The second look: true if the announced place is still readable (D2, D3).
+    #[inline(always)]
+    fn confirm(&self, place: Place) -> bool {
+        self.sign.barrier.light();
+        // ORDERING: Acquire: partner is the Release store of `publish`: the copy is seen as it was published.
+        self.sign.readable.load(Ordering::Acquire) == place.word()
+    }
+
+    /// Nobody of a seat is at a place any more: is the writer waiting for that (D6)?
+    #[inline(always)]
+    fn left(&self, place: Place) {
+        self.sign.barrier.light();
+        // ORDERING: Acquire: partner is the Release store of `arm`.
+        let state = self.sign.state.load(Ordering::Acquire);
+        if state == State::waiting(place).word() {
+            self.wake_writer(place);
+        }
+    }
+
+    #[cold]
+    fn wake_writer(&self, place: Place) {
+        // ORDERING: Acquire: partner is the Release store of `arm`: the parker is there.
+        let claim = self.sign.state.compare_exchange(
+            State::waiting(place).word(),
+            State::CLAIMED.word(),
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+        if claim.is_err() {
+            return;
+        }
+        // SAFETY: the state is CLAIMED by us: nobody writes the parker (D5).
+        let parker = self.parker.with(|parker| unsafe { (*parker).clone() });
+        // ORDERING: Release: partner is the Acquire of `park` and `disarm`: the parker may be written again.
+        self.sign.state.store(State::WRITABLE.word(), Ordering::Release);
+        if let Some(parker) = parker {
+            parker.wake();
+        }
+    }
+
+    // ---- the writer -------------------------------------------------------------------------------------------------
+
+    /// Makes `place` readable as `version`, and says whether the barrier was granted: if not, [`settle`](Self::settle) must
+    /// succeed before the old place is drained.
+    ///
+    /// # Safety
+    /// The caller is the writer, and `place` holds a copy and is drained.
+    pub(super) unsafe fn publish(&self, place: Place, version: u64) -> bool {
+        // SAFETY: the place is drained and not readable (D2).
+        unsafe { *place.of(&self.slots).version.get() = version };
+        // ORDERING: Relaxed: nobody is waiting; the line below publishes it.
+        self.sign.state.store(State::NOT_WRITABLE.word(), Ordering::Relaxed);
+        // ORDERING: Release: partner is the Acquire of `confirm`.
+        self.sign.readable.store(place.word(), Ordering::Release);
+        let settled = self.settle();
+        self.announce();
+        settled
+    }
+
+    /// The heavy barrier between a publish and the first scan (B1).
+    pub(super) fn settle(&self) -> bool {
+        self.sign.barrier.heavy()
+    }
+
+    /// True if no guard is on the place. Only after a settled publish of another place.
+    pub(super) fn is_clear(&self, place: Place) -> bool {
+        let mut clear = true;
+        // ORDERING: Acquire: partner is the Release of `leave`.
+        self.roster.visit(|seat| clear &= place.of(&seat.inside).load(Ordering::Acquire) == 0);
+        clear
+    }
+
+    /// True if a guard on the place belongs to the calling thread: waiting for it would never end.
+    fn waits_for_itself(&self, place: Place) -> bool {
+        // A model checker runs all its threads on one.
+        let me = if MODEL { 0 } else { fork::thread_key() };
+        let mut own = false;
+        self.roster.visit(|seat| {
+            // ORDERING: Relaxed: if it is our key, we wrote it.
+            own |= me != 0
+                && seat.thread.load(Ordering::Relaxed) == me
+                && place.of(&seat.inside).load(Ordering::Relaxed) != 0;
+        });
+        own
+    }
+
+    /// Waits until no guard is on the place (D2). `Ok(false)`: not yet, and the task of the patience will be woken. Adds to
+    /// `parks` how often the thread slept.
+    pub(super) fn drain(
+        &self,
+        place: Place,
+        patience: Patience<'_>,
+        parks: &mut u64,
+    ) -> Result<bool, GuardError> {
+        // A future that was dropped or forgotten may have left the state armed.
+        self.disarm();
+        let mut asked = false;
+        loop {
+            let mut backoff = Backoff::new();
+            for _ in 0..LOOKS {
+                if self.is_clear(place) {
+                    return Ok(true);
+                }
+                if !MODEL && !backoff.is_yielding() {
+                    backoff.snooze();
+                }
+            }
+            if matches!(patience, Patience::None) {
+                return Err(GuardError::Occupied);
+            }
+            if !asked && self.waits_for_itself(place) {
+                return Err(GuardError::WouldDeadlock);
+            }
+            asked = true;
+            self.arm(place, patience);
+            let clear = self.settle().then(|| self.is_clear(place));
+            match (clear, patience) {
+                (Some(false), Patience::Task(_)) => return Ok(false),
+                (Some(false), _) => {
+                    *parks += 1;
+                    if !self.park(patience) {
+                        self.disarm();
+                        return Err(GuardError::TimedOut);
+                    }
+                }
+                (Some(true), _) => {
+                    self.disarm();
+                    return Ok(true);
+                }
+                (None, _) => {
+                    self.disarm();
+                    return Err(GuardError::BarrierRefused);
+                }
+            }
+        }
+    }
+
+    fn arm(&self, place: Place, patience: Patience<'_>) {
+        let parker = match patience {
+            Patience::Task(waker) => Parker::Task(waker.clone()),
+            _ => Parker::Thread(thread::current()),
+        };
+        // SAFETY: the state is neither WAITING nor CLAIMED, so this is the only user (D5).
+        let old = self.parker.with_mut(|slot| unsafe { (*slot).replace(parker) });
+        // ORDERING: Release: partner is the Acquire of `left` and `wake_writer`: the parker is there. Then B1, by the caller.
+        self.sign.state.store(State::waiting(place).word(), Ordering::Release);
+        drop(old);
+    }
+
+    /// Sleeps until the state is neither WAITING nor CLAIMED; false if the time is over.
+    fn park(&self, patience: Patience<'_>) -> bool {
+        loop {
+            // ORDERING: Acquire: partner is the Release store of `wake_writer`.
+            let state = State::from_word(self.sign.state.load(Ordering::Acquire));
+            if !state.is_waiting() && state != State::CLAIMED {
+                return true;
+            }
+            match patience {
+                Patience::Until(end) => {
+                    let left = end.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return false;
+                    }
+                    park_timeout(left);
+                }
+                _ => thread::park(),
+            }
+        }
+    }
+
+    /// Takes WAITING back; if a reader has claimed it, waits for the few instructions that it needs.
+    fn disarm(&self) {
+        let mut backoff = Backoff::new();
+        loop {
+            // ORDERING: Acquire: partner is the Release store of `wake_writer`.
+            let state = State::from_word(self.sign.state.load(Ordering::Acquire));
+            if state == State::CLAIMED {
+                backoff.snooze();
+                continue;
+            }
+            if !state.is_waiting() {
+                return;
+            }
+            // ORDERING: Acquire on failure is by the next load; success hands nothing over.
+            let taken = self.sign.state.compare_exchange(
+                state.word(),
+                State::NOT_WRITABLE.word(),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
+            if taken.is_ok() {
+                return;
+            }
+        }
+    }
+
+    // ---- versions to come -------------------------------------------------------------------------------------------
+
+    /// Enters the list of those who wait for a version. The caller looks once more before it parks.
+    pub(super) fn expect_version(&self) -> usize {
+        // ORDERING: Relaxed: only unique.
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        let mut arrivals = self.arrivals.lock();
+        arrivals.push((ticket, thread::current()));
+        self.expected.store(arrivals.len(), Ordering::Relaxed);
+        drop(arrivals);
+        // ORDERING: SeqCst fence between "I wait" and the look at `readable` or `orphaned`; partner: the fence of `announce`.
+        fence(Ordering::SeqCst);
+        ticket
+    }
+
+    /// Leaves the list.
+    pub(super) fn expect_no_more(&self, ticket: usize) {
+        let mut arrivals = self.arrivals.lock();
+        arrivals.retain(|(other, _)| *other != ticket);
+        self.expected.store(arrivals.len(), Ordering::Relaxed);
+    }
+
+    pub(super) fn is_orphaned(&self) -> bool {
+        // ORDERING: Relaxed: says only that no further version comes.
+        self.orphaned.load(Ordering::Relaxed)
+    }
+
+    /// The writer is gone.
+    pub(super) fn orphan(&self) {
+        self.orphaned.store(true, Ordering::Relaxed);
+        self.announce();
+    }
+
+    fn announce(&self) {
+        // ORDERING: SeqCst fence between the store of what is new and the look at who waits; partner: `expect_version`.
+        fence(Ordering::SeqCst);
+        if self.expected.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut arrivals = self.arrivals.lock();
+        self.expected.store(0, Ordering::Relaxed);
+        let woken = std::mem::take(&mut *arrivals);
+        drop(arrivals);
+        woken.into_iter().for_each(|(_, thread)| thread.unpark());
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn too_many_guards() -> ! {
+    panic!(
+        "too many read guards on one handle: half the address space of them is alive or forgotten"
+    );
+}

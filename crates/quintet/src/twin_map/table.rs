@@ -1,0 +1,408 @@
+//! One copy of a map, and the operations that both copies go through.
+
+use super::absorb::{Absorb, Differs};
+use super::pages::PageAlloc;
+use crate::hash::DefaultHashBuilder;
+use crate::region::{AllocError, Pages};
+use equivalent::Equivalent;
+use hashbrown::HashTable;
+use hashbrown::hash_table::{self, Entry};
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hash};
+
+/// One version of a map: what read guards and the writer's guard show, and what a map is before it is
+/// [split](Self::split) into a writer and readers.
+///
+/// The [module page](super) tells when to use it and what it promises.
+#[derive(Clone)]
+pub struct TwinMap<K, V, S = DefaultHashBuilder> {
+    table: HashTable<(K, V), PageAlloc>,
+    hasher: S,
+}
+
+/// A change of a map. Notes how it ended on the first copy, and is checked against that on the second.
+#[derive(Debug)]
+pub(crate) enum Op<K, V> {
+    Insert { hash: u64, key: K, value: V, replaced: bool },
+    Remove { hash: u64, key: K },
+    Clear,
+    Reserve(usize),
+    Shrink,
+}
+
+/// Keys and values that fell out of a copy.
+pub(crate) type Fallen<K, V> = (Option<K>, Option<V>);
+
+pub(super) type Log<K, V> = VecDeque<Op<K, V>>;
+
+impl<K, V> TwinMap<K, V> {
+    /// An empty map.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl<K, V, S: Default> Default for TwinMap<K, V, S> {
+    fn default() -> Self {
+        Self::with_hasher(S::default())
+    }
+}
+
+impl<K, V, S> TwinMap<K, V, S> {
+    /// An empty map with a hasher of your own. Clones of the hasher must hash alike; if they do not, keys may not be found, and
+    /// nothing worse.
+    pub fn with_hasher(hasher: S) -> Self {
+        Self::with_pages(hasher, Pages::default())
+    }
+
+    pub(super) fn with_pages(hasher: S, pages: Pages) -> Self {
+        Self { table: HashTable::new_in(PageAlloc(pages)), hasher }
+    }
+
+    /// The number of entries.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// True if there are no entries.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// How many entries fit before this copy grows.
+    pub fn capacity(&self) -> usize {
+        self.table.capacity()
+    }
+
+    /// The hasher.
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    /// All entries, in no particular order; the order may differ from version to version.
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        Iter(self.table.iter())
+    }
+
+    /// All keys.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &K> + Clone {
+        self.table.iter().map(|(key, _)| key)
+    }
+
+    /// All values.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = &V> + Clone {
+        self.table.iter().map(|(_, value)| value)
+    }
+
+    /// Bytes of memory that this copy's table holds. A map has two copies.
+    pub fn allocated_bytes(&self) -> usize {
+        self.table.allocation_size()
+    }
+}
+
+impl<K, V, S: BuildHasher> TwinMap<K, V, S> {
+    #[inline(always)]
+    pub(super) fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<&V> {
+        match self.get_key_value(key) {
+            Some((_, value)) => Some(value),
+            None => None,
+        }
+    }
+
+    /// The stored key and its value.
+    #[inline]
+    pub fn get_key_value<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<(&K, &V)> {
+        if self.table.is_empty() {
+            return None;
+        }
+        self.find(self.hash(key), key)
+    }
+
+    /// True if the key is there.
+    #[inline]
+    pub fn contains_key<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> bool {
+        self.get_key_value(key).is_some()
+    }
+
+    #[inline]
+    pub(super) fn find<Q: Equivalent<K> + ?Sized>(&self, hash: u64, key: &Q) -> Option<(&K, &V)> {
+        match self.table.find(hash, |entry| key.equivalent(&entry.0)) {
+            Some((key, value)) => Some((key, value)),
+            None => None,
+        }
+    }
+}
+
+/// Changes. Each changes this copy, then logs what it did; a panic in between leaves the copy in doubt and the log right, as
+/// the engine wants it (X4).
+impl<K: Hash + Eq, V, S: BuildHasher> TwinMap<K, V, S> {
+    fn entry(&mut self, hash: u64, key: &K) -> Entry<'_, (K, V), PageAlloc> {
+        let hasher = &self.hasher;
+        self.table.entry(hash, |entry| entry.0 == *key, |entry| hasher.hash_one(&entry.0))
+    }
+
+    /// Sets a value; returns the old one, and the new key if it was not needed.
+    fn set(&mut self, hash: u64, key: K, value: V) -> Option<(K, V)> {
+        match self.entry(hash, &key) {
+            Entry::Occupied(mut entry) => {
+                Some((key, std::mem::replace(&mut entry.get_mut().1, value)))
+            }
+            Entry::Vacant(entry) => {
+                entry.insert((key, value));
+                None
+            }
+        }
+    }
+
+    fn take<Q: Equivalent<K> + ?Sized>(&mut self, hash: u64, key: &Q) -> Option<(K, V)> {
+        let entry = self.table.find_entry(hash, |entry| key.equivalent(&entry.0)).ok()?;
+        Some(entry.remove().0)
+    }
+
+    pub(super) fn put(&mut self, log: &mut Log<K, V>, key: K, value: V) -> Option<V>
+    where
+        K: Clone,
+        V: Clone,
+    {
+        let hash = self.hash(&key);
+        self.put_hashed(log, hash, key, value)
+    }
+
+    pub(super) fn put_hashed(
+        &mut self,
+        log: &mut Log<K, V>,
+        hash: u64,
+        key: K,
+        value: V,
+    ) -> Option<V>
+    where
+        K: Clone,
+        V: Clone,
+    {
+        let logged = (key.clone(), value.clone());
+        let old = self.set(hash, key, value);
+        let (key, value) = logged;
+        log.push_back(Op::Insert { hash, key, value, replaced: old.is_some() });
+        old.map(|(_, value)| value)
+    }
+
+    pub(super) fn remove<Q>(&mut self, log: &mut Log<K, V>, key: &Q) -> Option<V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let hash = self.hash(key);
+        let (key, value) = self.take(hash, key)?;
+        log.push_back(Op::Remove { hash, key });
+        Some(value)
+    }
+
+    pub(super) fn retain(&mut self, log: &mut Log<K, V>, mut keep: impl FnMut(&K, &V) -> bool) {
+        let hasher = &self.hasher;
+        for (key, _) in self.table.extract_if(|(key, value)| !keep(key, value)) {
+            let hash = hasher.hash_one(&key);
+            log.push_back(Op::Remove { hash, key });
+        }
+    }
+
+    pub(super) fn clear(&mut self, log: &mut Log<K, V>) {
+        self.table.clear();
+        log.push_back(Op::Clear);
+    }
+
+    pub(super) fn reserve(&mut self, log: &mut Log<K, V>, more: usize) {
+        self.make_room(more);
+        log.push_back(Op::Reserve(more));
+    }
+
+    pub(super) fn try_reserve(
+        &mut self,
+        log: &mut Log<K, V>,
+        more: usize,
+    ) -> Result<(), AllocError> {
+        let hasher = &self.hasher;
+        let reserved = self.table.try_reserve(more, |entry| hasher.hash_one(&entry.0));
+        reserved.map_err(|error| match error {
+            hashbrown::TryReserveError::CapacityOverflow => AllocError::CapacityOverflow,
+            hashbrown::TryReserveError::AllocError { layout } => {
+                AllocError::OutOfMemory { bytes: layout.size() }
+            }
+        })?;
+        log.push_back(Op::Reserve(more));
+        Ok(())
+    }
+
+    pub(super) fn shrink(&mut self, log: &mut Log<K, V>) {
+        self.give_back();
+        log.push_back(Op::Shrink);
+    }
+
+    pub(super) fn make_room(&mut self, more: usize) {
+        let hasher = &self.hasher;
+        self.table.reserve(more, |entry| hasher.hash_one(&entry.0));
+    }
+
+    fn give_back(&mut self) {
+        let hasher = &self.hasher;
+        self.table.shrink_to_fit(|entry| hasher.hash_one(&entry.0));
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Absorb<Op<K, V>> for TwinMap<K, V, S> {
+    type Old = Fallen<K, V>;
+
+    fn absorb_first(&mut self, op: &mut Op<K, V>) -> Option<Fallen<K, V>> {
+        match op {
+            Op::Insert { hash, key, value, replaced } => {
+                let old = self.set(*hash, key.clone(), value.clone());
+                *replaced = old.is_some();
+                old.map(|(key, value)| (Some(key), Some(value)))
+            }
+            Op::Remove { hash, key } => {
+                self.take(*hash, key).map(|(key, value)| (Some(key), Some(value)))
+            }
+            Op::Clear => {
+                self.table.clear();
+                None
+            }
+            Op::Reserve(more) => {
+                self.make_room(*more);
+                None
+            }
+            Op::Shrink => {
+                self.give_back();
+                None
+            }
+        }
+    }
+
+    fn absorb_second(&mut self, op: Op<K, V>, old: &mut Vec<Fallen<K, V>>) -> Result<(), Differs> {
+        match op {
+            Op::Insert { hash, key, value, replaced } => {
+                let fallen = self.set(hash, key, value);
+                if fallen.is_some() != replaced {
+                    return Err(Differs);
+                }
+                if let Some((key, value)) = fallen {
+                    keep_for_later(old, Some(key), Some(value));
+                }
+            }
+            Op::Remove { hash, key } => {
+                let Some((other, value)) = self.take(hash, &key) else { return Err(Differs) };
+                keep_for_later(old, Some(other), Some(value));
+                keep_for_later(old, Some(key), None);
+            }
+            Op::Clear if std::mem::needs_drop::<(K, V)>() => {
+                let drained = self.table.drain();
+                old.extend(drained.map(|(key, value)| (Some(key), Some(value))));
+            }
+            Op::Clear => self.table.clear(),
+            Op::Reserve(more) => self.make_room(more),
+            Op::Shrink => self.give_back(),
+        }
+        Ok(())
+    }
+
+    fn rebuild(from: &Self) -> Self {
+        from.clone()
+    }
+
+    fn agrees(&self, other: &Self) -> bool {
+        self.len() == other.len()
+    }
+}
+
+/// What needs no drop needs no list.
+fn keep_for_later<K, V>(old: &mut Vec<Fallen<K, V>>, key: Option<K>, value: Option<V>) {
+    if std::mem::needs_drop::<(K, V)>() {
+        old.push((key, value));
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for TwinMap<K, V, S> {
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        let entries = entries.into_iter();
+        self.make_room(entries.size_hint().0);
+        for (key, value) in entries {
+            let hash = self.hash(&key);
+            self.set(hash, key, value);
+        }
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for TwinMap<K, V, S> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        let mut map = Self::default();
+        map.extend(entries);
+        map
+    }
+}
+
+impl<K: std::fmt::Debug, V: std::fmt::Debug, S> std::fmt::Debug for TwinMap<K, V, S> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<K: Hash + Eq, V: PartialEq, S: BuildHasher> PartialEq for TwinMap<K, V, S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len()
+            && self.iter().all(|(key, value)| other.get(key).is_some_and(|held| held == value))
+    }
+}
+
+impl<K: Hash + Eq, V: Eq, S: BuildHasher> Eq for TwinMap<K, V, S> {}
+
+/// The entries of one version.
+#[derive(Debug)]
+pub struct Iter<'a, K, V>(hash_table::Iter<'a, (K, V)>);
+
+impl<K, V> Clone for Iter<'_, K, V> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<'a, K, V> Iterator for Iter<'a, K, V> {
+    type Item = (&'a K, &'a V);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|(key, value)| (key, value))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl<K, V> ExactSizeIterator for Iter<'_, K, V> {}
+impl<K, V> std::iter::FusedIterator for Iter<'_, K, V> {}
+
+impl<'a, K, V, S> IntoIterator for &'a TwinMap<K, V, S> {
+    type Item = (&'a K, &'a V);
+    type IntoIter = Iter<'a, K, V>;
+
+    fn into_iter(self) -> Iter<'a, K, V> {
+        self.iter()
+    }
+}
+
+impl<K, V, S: BuildHasher, Q: Hash + Equivalent<K> + ?Sized> std::ops::Index<&Q>
+    for TwinMap<K, V, S>
+{
+    type Output = V;
+
+    /// # Panics
+    /// If the key is absent.
+    fn index(&self, key: &Q) -> &V {
+        self.get(key).expect("no entry found for key")
+    }
+}

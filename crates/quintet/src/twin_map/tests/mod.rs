@@ -1,0 +1,29 @@
+//! Tests by question: does it do what a map does (`oracle`), also with many writers (`fronts`), do guards show one version (`snapshots`), what
+//! goes wrong in others and must not here (`traps`), who waits for whom (`waiting`).
+
+mod fronts;
+mod oracle;
+mod snapshots;
+mod traps;
+mod waiting;
+
+use super::*;
+
+/// The two copies agree, and readers see `expected`, whichever of them is readable.
+fn expect_both<S: std::hash::BuildHasher + Clone>(
+    writer: &mut Writer<u64, String, S>,
+    reader: &MapReader<u64, String, S>,
+    expected: &[(u64, &str)],
+) {
+    for _ in 0..2 {
+        let guard = reader.guard();
+        let mut seen: Vec<(u64, &str)> = guard.iter().map(|(k, v)| (*k, v.as_str())).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, expected);
+        for (key, value) in expected {
+            assert_eq!(guard.get(key).map(String::as_str), Some(*value));
+        }
+        drop(guard);
+        writer.guard().publish();
+    }
+}

@@ -1,0 +1,476 @@
+//! The engine: one writer, two copies, checked replay.
+//!
+//! ```text
+//!             guard: drain the readers, replay the log                       publish
+//!   STALE ───────────────────────────────────────────▶ FRESH ─────────────────────────────▶ STALE
+//!   log: to be replayed          │                      log: staged     (the places change roles)
+//!                                │ a panic, a different outcome        │ a panic in a first application; discard
+//!                                ▼                                     ▼
+//!                             BROKEN ── guard: drain, rebuild from the readable copy, apply what is staged ──▶ FRESH
+//! ```
+//!
+//! **X1.** STALE: the writable copy lacks exactly the operations of the log. FRESH: it has exactly those beyond the readable one.
+//! BROKEN: it is not to be trusted; the readable copy plus the log is the truth.
+//! **X2.** Only a FRESH copy is handed out or published.
+//! **X3.** The phase is what counts, not whether a guard's drop ran: after a forgotten guard the batch is still staged, and the next
+//! guard goes on with it.
+//! **X4.** The phase is BROKEN while user code runs on the writable copy: a panic needs nobody to clean up.
+//! **X5.** What falls out of the second copy is dropped after the copies agree, each piece under its own catch.
+
+use super::absorb::Absorb;
+use super::core::Core;
+use super::reader::{Reader, SharedReader};
+use super::wait::{GuardError, Patience};
+use super::word::Place;
+use crate::sync::{Arc, Barrier, MODEL};
+use std::any::Any;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Stale,
+    Fresh,
+    Broken,
+}
+
+/// Logs and lists keep room for so many entries between batches.
+const KEPT: usize = 1024;
+
+/// What the writer does when readers do not leave the copy it wants to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Stalled {
+    /// Waits for them.
+    #[default]
+    Wait,
+    /// Leaves them that copy and makes a third one from the current version: one copying of the whole
+    /// structure instead of a wait. Waits only if the third place is occupied as well.
+    Copy,
+}
+
+/// What a writer has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TwinStats {
+    /// Versions published.
+    pub published: u64,
+    /// How often the writer slept because readers had not left.
+    pub parks: u64,
+    /// How often a copy was rebuilt: after a panic, a replay that ended differently, or a discard.
+    pub rebuilds: u64,
+    /// How often an occupied copy was left to its readers ([`Stalled::Copy`]).
+    pub left_behind: u64,
+}
+
+/// The writing side of a structure that is kept in two copies.
+///
+/// [`TwinMap`](crate::TwinMap) and [`TwinSet`](super::TwinSet) stand on it; [`Absorb`] shows how another structure does.
+pub struct Twin<T: Absorb<Op>, Op> {
+    core: Arc<Core<T>>,
+    log: VecDeque<Op>,
+    /// What fell out of the second copy (X5).
+    old: Vec<T::Old>,
+    phase: Phase,
+    /// Where readers are sent.
+    readable: Place,
+    /// The copy to be written.
+    writable: Place,
+    /// The third place.
+    spare: Place,
+    spare_is_empty: bool,
+    /// The barrier of the last publish was granted.
+    settled: bool,
+    stalled: Stalled,
+    version: u64,
+    stats: TwinStats,
+}
+
+/// The writer's guard: reads its own writes, publishes when dropped.
+///
+/// Dropped by a panic, it discards the batch. Forgotten, it leaves the batch to the next guard.
+pub struct Write<'a, T: Absorb<Op>, Op> {
+    twin: &'a mut Twin<T, Op>,
+    was_panicking: bool,
+}
+
+/// A guard to come; made by [`Twin::guard_async`].
+#[must_use = "a future does nothing unless awaited"]
+pub struct Acquire<'a, T: Absorb<Op>, Op> {
+    twin: Option<&'a mut Twin<T, Op>>,
+}
+
+impl<T: Absorb<Op>, Op> Twin<T, Op> {
+    /// Keeps `first` in two copies.
+    pub fn new(first: T) -> (Self, Reader<T>) {
+        Self::with(first, Stalled::Wait, Barrier::detect())
+    }
+
+    /// The same, with a choice of what happens when readers do not leave.
+    pub fn with_stalled(first: T, stalled: Stalled) -> (Self, Reader<T>) {
+        Self::with(first, stalled, Barrier::detect())
+    }
+
+    pub(super) fn with(first: T, stalled: Stalled, barrier: Barrier) -> (Self, Reader<T>) {
+        let second = T::rebuild(&first);
+        let core = Arc::new(Core::new(first, second, barrier));
+        let twin = Self {
+            core,
+            log: VecDeque::new(),
+            old: Vec::new(),
+            phase: Phase::Stale,
+            readable: Place::ALL[0],
+            writable: Place::ALL[1],
+            spare: Place::ALL[2],
+            spare_is_empty: true,
+            settled: true,
+            stalled,
+            version: 0,
+            stats: TwinStats::default(),
+        };
+        let reader = twin.reader();
+        (twin, reader)
+    }
+
+    /// A further reader.
+    pub fn reader(&self) -> Reader<T> {
+        Reader::new(&self.core)
+    }
+
+    /// A reader that several threads may share.
+    pub fn shared_reader(&self) -> SharedReader<T> {
+        SharedReader::new(&self.core)
+    }
+
+    /// The version that readers see. It counts the publishes.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// What has been done so far.
+    pub fn stats(&self) -> TwinStats {
+        self.stats
+    }
+
+    /// Starts a batch of changes, or goes on with the one a forgotten guard has left. Waits for readers that
+    /// still look at the version before the current one.
+    ///
+    /// # Panics
+    /// If this thread itself holds such a read guard ([`GuardError::WouldDeadlock`]), or if the system has come to refuse the
+    /// barrier. [`guard_timeout`](Self::guard_timeout) returns these as values.
+    pub fn guard(&mut self) -> Write<'_, T, Op> {
+        match self.ready(Patience::Forever) {
+            Ok(_) => Write::new(self),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// The same without waiting.
+    pub fn try_guard(&mut self) -> Result<Write<'_, T, Op>, GuardError> {
+        self.ready(Patience::None)?;
+        Ok(Write::new(self))
+    }
+
+    /// The same, waiting at most so long.
+    pub fn guard_timeout(&mut self, most: Duration) -> Result<Write<'_, T, Op>, GuardError> {
+        let patience = Instant::now().checked_add(most).map_or(Patience::Forever, Patience::Until);
+        self.ready(patience)?;
+        Ok(Write::new(self))
+    }
+
+    /// The same for tasks: the last reader that leaves wakes the task. Needs no particular runtime.
+    pub fn guard_async(&mut self) -> Acquire<'_, T, Op> {
+        Acquire { twin: Some(self) }
+    }
+
+    /// Drains the writable copy and brings it up to date (X1, X2). `Ok(false)`: the task will be woken.
+    fn ready(&mut self, patience: Patience<'_>) -> Result<bool, GuardError> {
+        if self.phase == Phase::Fresh {
+            return Ok(true);
+        }
+        if !self.settled {
+            self.settled = self.core.settle();
+        }
+        if !self.settled {
+            return Err(GuardError::BarrierRefused);
+        }
+        if !self.drain(patience)? {
+            return Ok(false);
+        }
+        self.sweep_spare();
+        if self.phase == Phase::Stale && !self.replay() {
+            self.phase = Phase::Broken;
+            drop_each(self.log.drain(..));
+        }
+        if self.phase == Phase::Broken {
+            self.repair();
+        }
+        self.phase = Phase::Fresh;
+        let panic = drop_each(self.old.drain(..));
+        self.old.shrink_to(KEPT);
+        self.log.shrink_to(KEPT);
+        match panic {
+            None => Ok(true),
+            Some(panic) => resume_unwind(panic),
+        }
+    }
+
+    fn drain(&mut self, patience: Patience<'_>) -> Result<bool, GuardError> {
+        let parks = &mut self.stats.parks;
+        if self.stalled == Stalled::Wait {
+            return self.core.drain(self.writable, patience, parks);
+        }
+        match self.core.drain(self.writable, Patience::None, parks) {
+            Err(GuardError::Occupied) if self.core.is_clear(self.spare) => {
+                std::mem::swap(&mut self.writable, &mut self.spare);
+                self.spare_is_empty = false;
+                if self.phase == Phase::Stale {
+                    drop_each(self.log.drain(..));
+                }
+                self.phase = Phase::Broken;
+                self.stats.left_behind += 1;
+                Ok(true)
+            }
+            Err(GuardError::Occupied) => self.core.drain(self.writable, patience, parks),
+            other => other,
+        }
+    }
+
+    /// Drops the copy that was left behind, once its readers have gone.
+    fn sweep_spare(&mut self) {
+        if !self.spare_is_empty && self.core.is_clear(self.spare) {
+            // SAFETY: not readable since a settled publish, and drained (D2).
+            let slot = unsafe { self.core.slot_mut(self.spare) };
+            drop_each(slot.take().into_iter());
+            self.spare_is_empty = true;
+        }
+    }
+
+    /// Applies the log to the stale copy, one operation at a time; false if the copy is not to be trusted.
+    fn replay(&mut self) -> bool {
+        // SAFETY: the readable copy is not written (D1).
+        let truth = unsafe { self.core.copy(self.readable) };
+        // SAFETY: `ready` has drained the place (D2).
+        let slot = unsafe { self.core.slot_mut(self.writable) };
+        let Some(copy) = slot.as_mut() else { return false };
+        let (log, old) = (&mut self.log, &mut self.old);
+        let replayed = caught(|| {
+            while let Some(op) = log.pop_front() {
+                if copy.absorb_second(op, old).is_err() {
+                    return false;
+                }
+            }
+            copy.agrees(truth)
+        });
+        replayed.unwrap_or_else(|payload| {
+            drop_each(std::iter::once(payload));
+            false
+        })
+    }
+
+    /// Makes the writable copy anew: the readable copy, then what is staged. A panic leaves the phase BROKEN (X4).
+    fn repair(&mut self) {
+        self.phase = Phase::Broken;
+        self.stats.rebuilds += 1;
+        // SAFETY: the readable copy is not written (D1).
+        let mut copy = T::rebuild(unsafe { self.core.copy(self.readable) });
+        for op in &mut self.log {
+            copy.absorb_first(op);
+        }
+        // SAFETY: the place was drained before the phase left STALE, and has not been readable since (D2).
+        let slot = unsafe { self.core.slot_mut(self.writable) };
+        drop_each(slot.replace(copy).into_iter());
+        self.phase = Phase::Fresh;
+    }
+
+    /// Changes the writable copy. `change` must log exactly what it has done when it returns; if it panics, the copy is
+    /// rebuilt from the log (X4).
+    ///
+    /// Only within a guard.
+    fn change<R>(&mut self, change: impl FnOnce(&mut T, &mut VecDeque<Op>) -> R) -> R {
+        if self.phase == Phase::Broken {
+            self.repair();
+        }
+        debug_assert_eq!(self.phase, Phase::Fresh);
+        self.phase = Phase::Broken;
+        // SAFETY: a guard exists, so `ready` has drained the place (D2).
+        let slot = unsafe { self.core.slot_mut(self.writable) };
+        // SAFETY: the writable place holds a copy once it is FRESH (X1).
+        let copy = unsafe { slot.as_mut().unwrap_unchecked() };
+        let answer = change(copy, &mut self.log);
+        self.phase = Phase::Fresh;
+        answer
+    }
+
+    fn publish(&mut self) -> u64 {
+        if self.phase == Phase::Broken {
+            self.repair();
+        }
+        self.version += 1;
+        self.stats.published += 1;
+        // SAFETY: we are the writer; the place is FRESH, so it holds a copy and is drained (X1, X2).
+        self.settled = unsafe { self.core.publish(self.writable, self.version) };
+        std::mem::swap(&mut self.readable, &mut self.writable);
+        self.phase = Phase::Stale;
+        self.version
+    }
+
+    /// Gives up what is staged.
+    fn discard(&mut self) {
+        if self.phase == Phase::Stale || (self.phase == Phase::Fresh && self.log.is_empty()) {
+            return;
+        }
+        self.phase = Phase::Broken;
+        drop_each(self.log.drain(..));
+    }
+}
+
+impl<T: Absorb<Op>, Op> Drop for Twin<T, Op> {
+    fn drop(&mut self) {
+        // Waits for nobody: readers keep the copies, and the last of them drops both.
+        self.core.orphan();
+        drop_each(self.log.drain(..));
+    }
+}
+
+impl<T: Absorb<Op>, Op> std::fmt::Debug for Twin<T, Op> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Twin")
+            .field("version", &self.version)
+            .field("phase", &self.phase)
+            .field("log", &self.log.len())
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
+    fn new(twin: &'a mut Twin<T, Op>) -> Self {
+        Self { twin, was_panicking: std::thread::panicking() }
+    }
+
+    /// Applies an operation; returns what fell out of the copy.
+    pub fn apply(&mut self, mut op: Op) -> Option<T::Old> {
+        self.change(|copy, log| {
+            log.reserve(1);
+            let old = copy.absorb_first(&mut op);
+            log.push_back(op);
+            old
+        })
+    }
+
+    pub(super) fn change<R>(&mut self, change: impl FnOnce(&mut T, &mut VecDeque<Op>) -> R) -> R {
+        self.twin.change(change)
+    }
+
+    /// Makes the changes visible to all readers at one moment; returns the number of the new version. Does so
+    /// even if nothing has changed.
+    pub fn publish(self) -> u64 {
+        self.twin.publish()
+    }
+
+    /// Gives up all changes of this batch. The next guard copies the whole structure.
+    pub fn discard(self) {
+        self.twin.discard();
+    }
+
+    /// Gives up the changes behind the first `keep`; the copy is made anew before it is used again (X1).
+    pub(super) fn take_back(&mut self, keep: usize) {
+        self.twin.phase = Phase::Broken;
+        drop_each(self.twin.log.drain(keep..));
+    }
+
+    /// How many changes wait for the publish.
+    pub fn staged(&self) -> usize {
+        self.twin.log.len()
+    }
+
+    /// The version that readers see now; the publish makes the next one.
+    pub fn version(&self) -> u64 {
+        self.twin.version
+    }
+}
+
+impl<T: Absorb<Op>, Op> Deref for Write<'_, T, Op> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the guard borrows the writer: nobody writes the place while the reference lives, and it holds a copy (X1).
+        unsafe { self.twin.core.copy(self.twin.writable) }
+    }
+}
+
+impl<T: Absorb<Op>, Op> Drop for Write<'_, T, Op> {
+    fn drop(&mut self) {
+        if self.twin.phase == Phase::Stale {
+            return; // published
+        }
+        if std::thread::panicking() && !self.was_panicking {
+            self.twin.discard();
+            return;
+        }
+        if self.twin.log.is_empty() {
+            return;
+        }
+        if let Err(payload) = caught(|| self.twin.publish()) {
+            // The repair panicked again: no copy with this batch can be had.
+            drop_each(std::iter::once(payload));
+            self.twin.discard();
+        }
+    }
+}
+
+impl<T: Absorb<Op> + std::fmt::Debug, Op> std::fmt::Debug for Write<'_, T, Op> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(out)
+    }
+}
+
+impl<'a, T: Absorb<Op>, Op> Future for Acquire<'a, T, Op> {
+    type Output = Result<Write<'a, T, Op>, GuardError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let twin = self.twin.as_mut().expect("a finished future is not polled again");
+        match twin.ready(Patience::Task(context.waker())) {
+            Ok(false) => Poll::Pending,
+            Ok(true) => Poll::Ready(Ok(Write::new(self.twin.take().expect("looked at above")))),
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}
+
+impl<T: Absorb<Op>, Op> std::fmt::Debug for Acquire<'_, T, Op> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Acquire").field("twin", &self.twin).finish()
+    }
+}
+
+/// What a panic carries.
+type Payload = Box<dyn Any + Send + 'static>;
+
+/// Runs user code. Under a model checker a panic is a finding, and goes through.
+fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
+    if MODEL { Ok(f()) } else { catch_unwind(AssertUnwindSafe(f)) }
+}
+
+/// Drops each piece under its own catch (X5); returns the first panic.
+fn drop_each<X>(pieces: impl Iterator<Item = X>) -> Option<Payload> {
+    let mut first = None;
+    if !std::mem::needs_drop::<X>() {
+        return first;
+    }
+    for piece in pieces {
+        if let Err(payload) = caught(|| drop(piece)) {
+            match first {
+                None => first = Some(payload),
+                // A payload may panic when dropped, too.
+                Some(_) => std::mem::forget(payload),
+            }
+        }
+    }
+    first
+}

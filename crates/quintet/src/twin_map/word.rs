@@ -1,0 +1,101 @@
+//! The two words that readers look at.
+
+/// How many copies a table has room for: two that take turns, and one more for the day when a reader
+/// does not leave.
+pub(super) const PLACES: usize = 3;
+
+/// One of the places that hold a copy. **P1.** Always below [`PLACES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place(usize);
+
+impl Place {
+    pub(super) const ALL: [Self; PLACES] = [Self(0), Self(1), Self(2)];
+
+    /// # Safety
+    /// The word was made by [`word`](Self::word) (P1).
+    #[inline(always)]
+    pub(super) const unsafe fn from_word(word: usize) -> Self {
+        debug_assert!(word < PLACES);
+        Self(word)
+    }
+
+    #[inline(always)]
+    pub(super) const fn word(self) -> usize {
+        self.0
+    }
+
+    /// The element of `array` that belongs to this place.
+    #[inline(always)]
+    pub(super) fn of<X>(self, array: &[X; PLACES]) -> &X {
+        // SAFETY: P1.
+        unsafe { array.get_unchecked(self.0) }
+    }
+}
+
+/// What the writer is doing about the copy it wants to write.
+///
+/// | Word | Name | The writer | A reader that leaves the copy |
+/// |---|---|---|---|
+/// | 0 | not writable | is not waiting | goes on |
+/// | 1 | writable | was told to look again | goes on |
+/// | 2 | claimed | waits for 1 | goes on: another reader is telling the writer |
+/// | 4 + p | waiting for place p | sleeps, or is about to | claims, takes the parker, stores 1, wakes |
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct State(u32);
+
+impl State {
+    pub(super) const NOT_WRITABLE: Self = Self(0);
+    pub(super) const WRITABLE: Self = Self(1);
+    pub(super) const CLAIMED: Self = Self(2);
+    const WAITING: u32 = 4;
+
+    #[inline(always)]
+    pub(super) const fn waiting(place: Place) -> Self {
+        Self(Self::WAITING + place.0 as u32)
+    }
+
+    pub(super) const fn is_waiting(self) -> bool {
+        self.0 >= Self::WAITING
+    }
+
+    #[inline(always)]
+    pub(super) const fn from_word(word: u32) -> Self {
+        Self(word)
+    }
+
+    #[inline(always)]
+    pub(super) const fn word(self) -> u32 {
+        self.0
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Self::NOT_WRITABLE => out.write_str("NOT_WRITABLE"),
+            Self::WRITABLE => out.write_str("WRITABLE"),
+            Self::CLAIMED => out.write_str("CLAIMED"),
+            Self(word) => write!(out, "WAITING({})", word.wrapping_sub(Self::WAITING)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_has_a_word_and_a_name_of_its_own() {
+        let mut all = vec![State::NOT_WRITABLE, State::WRITABLE, State::CLAIMED];
+        all.extend(Place::ALL.map(State::waiting));
+        for (at, state) in all.iter().enumerate() {
+            assert_eq!(State::from_word(state.word()), *state);
+            assert_eq!(state.is_waiting(), at >= 3);
+            for other in &all[..at] {
+                assert_ne!(state, other);
+                assert_ne!(format!("{state:?}"), format!("{other:?}"));
+            }
+        }
+        assert_eq!(format!("{:?}", State::waiting(Place::ALL[2])), "WAITING(2)");
+    }
+}
