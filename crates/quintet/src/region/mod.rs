@@ -4,9 +4,11 @@
 //! |---|---|
 //! | [`heap`] | [`Buffer`](heap::Buffer): zeroed arrays of slots; large ones mapped, with huge pages by default |
 //! | `pages` | the system calls under it |
+//! | [`shm`] | segments that processes share |
 
 pub(crate) mod heap;
 mod pages;
+pub(crate) mod shm;
 
 /// Which pages large tables ask the system for. Tables below 2 MiB come from the global allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

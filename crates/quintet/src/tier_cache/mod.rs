@@ -15,6 +15,8 @@
 //! | `recover` | what a survivor does for a dead peer |
 //! | `check` | the nine invariants |
 //! | `map` | the map, its handles, the three stages of an add |
+//! | `shared` | the map in a segment that processes share |
+//! | `situations` | the 24 situations two operations can meet in |
 
 mod check;
 mod error;
@@ -24,6 +26,19 @@ mod memory;
 mod operate;
 mod plan;
 mod recover;
+#[cfg(all(
+    feature = "shm",
+    any(target_os = "linux", target_os = "android"),
+    not(any(quintet_loom, quintet_shuttle, miri))
+))]
+mod shared;
+#[cfg(not(all(
+    feature = "shm",
+    any(target_os = "linux", target_os = "android"),
+    not(any(quintet_loom, quintet_shuttle, miri))
+)))]
+#[path = "absent.rs"]
+mod shared;
 #[cfg(test)]
 mod situations;
 mod step;
@@ -33,10 +48,18 @@ mod word;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
 
+pub use crate::region::shm::{Access, Place, SegmentError};
 pub use check::{CellState, Report};
 pub use error::MapError;
 pub use map::{Committed, DEFAULT_TIMEOUT, Handle, Left, Map, Peers, Prepared, Reader, Sink};
 pub use memory::{Geometry, Heap, Memory, RECORD_WORDS, SEAT_WORDS, WINDOW};
+#[cfg(all(
+    feature = "shm",
+    any(target_os = "linux", target_os = "android"),
+    not(any(quintet_loom, quintet_shuttle, miri))
+))]
+pub use shared::OpenError;
+pub use shared::SharedMap;
 pub use word::{
     Cbits, Cell, Control, InputHash, Link, MAX_BUCKETS, Owner, Phase, Probe, RecordState,
     RecordWord, Token,
