@@ -58,7 +58,7 @@ fn start_words<M: Map<Words>>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> 
     match stage {
         "full" => Some(Box::new(Steady::<Words, M>::new(keys))),
         "half" => Some(Box::new(Mixed::<Words, M>::new(keys))),
-        "window" => Some(Box::new(Window::<Words, M>::new())),
+        "window" if M::LASTING => Some(Box::new(Window::<Words, M>::new())),
         "life" => Some(Box::new(Life::<Words, M>::new())),
         "grow" => Some(Box::new(Grow::<Words, M>::new())),
         _ => None,
