@@ -130,9 +130,9 @@ mod control {
         /// The process kills itself before the n-th store.
         #[cfg(unix)]
         Kill(usize),
-        /// The process stops itself before the n-th store, until somebody continues it.
+        /// The process stops itself whenever it is about to make this store, until somebody continues it.
         #[cfg(unix)]
-        Pause(usize),
+        Pause(Point),
         /// The injected action runs before the n-th store.
         Inject(usize),
     }
@@ -191,7 +191,7 @@ mod control {
             }
             #[cfg(unix)]
             Fate::Pause(at) => {
-                if seen == at {
+                if point == at {
                     signal(libc::SIGSTOP);
                 }
                 false
@@ -213,9 +213,7 @@ mod control {
 
     #[cfg(unix)]
     fn signal(number: i32) {
-        // SAFETY: getpid has no preconditions.
-        let own = unsafe { libc::getpid() };
-        // SAFETY: a signal to the own process.
-        unsafe { libc::kill(own, number) };
+        // SAFETY: a signal to the calling thread, which takes it before it goes on.
+        unsafe { libc::raise(number) };
     }
 }

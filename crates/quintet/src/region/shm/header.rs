@@ -50,8 +50,11 @@ impl<'a> Header<'a> {
 
     /// The words of a process slot.
     pub(super) fn slot(self, slot: usize) -> Option<&'a [AtomicU64]> {
+        if slot >= PROCESSES {
+            return None;
+        }
         let from = SLOTS / 8 + slot * SLOT_WORDS;
-        if slot < PROCESSES { self.0.get(from..from + SLOT_WORDS) } else { None }
+        self.0.get(from..from + SLOT_WORDS)
     }
 }
 

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
+/// Every rare path is near.
+pub(super) const SMALL: Geometry = Geometry { buckets: 8, window: 4, records: 40, seats: 4 };
 pub(super) const PROCESSES: usize = 6;
 
 #[derive(Debug, Default)]
@@ -55,7 +57,7 @@ impl World {
 
     /// Eight buckets, a window of four: every rare path is near.
     pub(super) fn small() -> Self {
-        Self::new(Geometry { buckets: 8, window: 4, records: 40, seats: 4 })
+        Self::new(SMALL)
     }
 
     pub(super) fn map(&self, process: usize) -> Map<'_> {
@@ -77,27 +79,30 @@ impl World {
         self.left.lock().unwrap().clone()
     }
 
-    /// Every entry: (hash, bucket) to value.
     pub(super) fn contents(&self) -> BTreeMap<(u32, u32), u64> {
-        let map = self.map(0);
-        let memory = map.memory();
-        let mut found = BTreeMap::new();
-        for slice in 0..2 {
-            for position in 0..memory.geometry.positions() {
-                let cell = memory.cell(memory.at(slice, position));
-                let home = match cell.cbits.back() {
-                    Some(back) => position - back,
-                    None => position,
-                };
-                if cell.key != 0 {
-                    let input = InputHash::new(cell.key, home as u32).unwrap();
-                    let value = map.reader().get(input.augment(slice)).unwrap().unwrap();
-                    assert_eq!(found.insert((cell.key, home as u32), value), None);
-                }
+        contents(&self.map(0))
+    }
+}
+
+/// Every entry: (hash, bucket) to value.
+pub(super) fn contents(map: &Map<'_>) -> BTreeMap<(u32, u32), u64> {
+    let memory = map.memory();
+    let mut found = BTreeMap::new();
+    for slice in 0..2 {
+        for position in 0..memory.geometry.positions() {
+            let cell = memory.cell(memory.at(slice, position));
+            let home = match cell.cbits.back() {
+                Some(back) => position - back,
+                None => position,
+            };
+            if cell.key != 0 {
+                let input = InputHash::new(cell.key, home as u32).unwrap();
+                let value = map.reader().get(input.augment(slice)).unwrap().unwrap();
+                assert_eq!(found.insert((cell.key, home as u32), value), None);
             }
         }
-        found
     }
+    found
 }
 
 pub(super) fn key(hash: u32, bucket: u32) -> InputHash {
