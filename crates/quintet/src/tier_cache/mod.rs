@@ -39,12 +39,14 @@ mod shared;
 )))]
 #[path = "absent.rs"]
 mod shared;
-#[cfg(test)]
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod situations;
 mod step;
 mod wait;
 mod word;
 
+#[cfg(all(test, quintet_loom))]
+mod loom_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
 

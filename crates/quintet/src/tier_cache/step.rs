@@ -113,6 +113,7 @@ pub(crate) fn store_payload(word: &AtomicU64, value: u64) {
 }
 
 #[cfg(test)]
+#[allow(unused_imports)] // model checkers use fewer
 pub(crate) use control::{Fate, is_stopped, reached, with_fate};
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Waiting for a peer: spin, then sleep, then give up.
 
 use super::MapError;
-use crate::sync::{Backoff, MODEL, thread};
+use crate::sync::{Backoff, MODEL};
 use std::time::{Duration, Instant};
 
 /// One wait, from its first pause to its deadline.
@@ -39,7 +39,7 @@ impl Wait {
         if since.elapsed() >= self.timeout {
             return Err(MapError::Busy);
         }
-        thread::sleep(self.nap);
+        std::thread::sleep(self.nap);
         self.nap = (self.nap * 2).min(LONGEST_NAP);
         Ok(())
     }

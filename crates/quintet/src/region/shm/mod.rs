@@ -53,6 +53,7 @@ mod tests;
 #[path = "absent.rs"]
 mod segment;
 
+#[allow(unused_imports)] // absent where no family can use it
 pub(crate) use segment::Segment;
 
 use std::fmt;
