@@ -8,4 +8,5 @@ mod placement;
 #[cfg(all(feature = "shm", target_os = "linux", not(miri)))]
 mod processes;
 mod situations;
+mod threads;
 mod world;
