@@ -7,6 +7,7 @@ mod controls;
 mod linear;
 mod reclaim;
 mod rivals;
+mod tier_map;
 mod verdict;
 
 use crate::args::TortureArgs;
@@ -47,11 +48,15 @@ fn families() -> Vec<Family> {
         Family { name: "controls", checks: controls::checks() },
         Family { name: "rivals", checks: rivals::checks() },
         Family { name: "reclaim", checks: reclaim::checks() },
+        Family { name: "tier-map", checks: tier_map::checks() },
     ]
 }
 
 /// Runs the torture.
 pub(crate) fn run(args: &TortureArgs) -> Result<Exit, Fail> {
+    if tier_map::work() {
+        return Ok(Exit::Fine);
+    }
     let families = choose(args.family.as_deref())?;
     if !(1..=256).contains(&args.threads) {
         let what = format!("bad value for --threads: {}", args.threads);

@@ -1,5 +1,6 @@
 //! What can go wrong, and what to do.
 
+use crate::region::shm::SegmentError;
 use std::fmt;
 
 /// Why an operation of the map had no effect.
@@ -64,3 +65,44 @@ impl fmt::Display for MapError {
 }
 
 impl std::error::Error for MapError {}
+
+/// Why there is no map.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The segment could not be made or entered.
+    Segment(SegmentError),
+    /// The geometry, the seats or the content are not what a map needs.
+    Map(MapError),
+    /// The content of a segment from another boot does not hold together.
+    Damaged(String),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Segment(error) => error.fmt(out),
+            Self::Map(error) => error.fmt(out),
+            Self::Damaged(what) => {
+                write!(
+                    out,
+                    "the segment did not survive the restart ({what}): remove and create it"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<SegmentError> for OpenError {
+    fn from(error: SegmentError) -> Self {
+        Self::Segment(error)
+    }
+}
+
+impl From<MapError> for OpenError {
+    fn from(error: MapError) -> Self {
+        Self::Map(error)
+    }
+}

@@ -52,15 +52,9 @@ mod tests;
 
 pub use crate::region::shm::{Access, Place, SegmentError};
 pub use check::{CellState, Report};
-pub use error::MapError;
+pub use error::{MapError, OpenError};
 pub use map::{Committed, DEFAULT_TIMEOUT, Handle, Left, Map, Peers, Prepared, Reader, Sink};
 pub use memory::{Geometry, Heap, Memory, RECORD_WORDS, SEAT_WORDS, WINDOW};
-#[cfg(all(
-    feature = "shm",
-    any(target_os = "linux", target_os = "android"),
-    not(any(quintet_loom, quintet_shuttle, miri))
-))]
-pub use shared::OpenError;
 pub use shared::SharedMap;
 pub use word::{
     Cbits, Cell, Control, InputHash, Link, MAX_BUCKETS, Owner, Phase, Probe, RecordState,

@@ -1,7 +1,7 @@
 //! The map in a shared segment.
 
 use super::memory::{Geometry, Memory, RECORD_WORDS, SEAT_WORDS};
-use super::{Left, Map, MapError, Owner, Peers};
+use super::{Left, Map, OpenError, Owner, Peers};
 use crate::region::shm::{Access, Place, Segment, SegmentError, Shape};
 use crate::sync::{AtomicPair, AtomicU64, fork};
 use std::os::fd::OwnedFd;
@@ -9,47 +9,6 @@ use std::os::fd::OwnedFd;
 const KIND: u64 = u64::from_le_bytes(*b"tier-map");
 const FORMAT: u64 = 1;
 const FIELDS: [&str; 4] = ["buckets", "window", "records", "seats"];
-
-/// Why there is no map.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The segment could not be made or entered.
-    Segment(SegmentError),
-    /// The geometry, the seats or the content are not what a map needs.
-    Map(MapError),
-    /// The content of a segment from another boot does not hold together.
-    Damaged(String),
-}
-
-impl std::fmt::Display for OpenError {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Segment(error) => error.fmt(out),
-            Self::Map(error) => error.fmt(out),
-            Self::Damaged(what) => {
-                write!(
-                    out,
-                    "the segment did not survive the restart ({what}): remove and create it"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
-
-impl From<SegmentError> for OpenError {
-    fn from(error: SegmentError) -> Self {
-        Self::Segment(error)
-    }
-}
-
-impl From<MapError> for OpenError {
-    fn from(error: MapError) -> Self {
-        Self::Map(error)
-    }
-}
 
 /// Where each array begins in the body, and where the last one ends.
 struct Offsets {

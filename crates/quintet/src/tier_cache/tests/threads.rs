@@ -5,6 +5,9 @@ use crate::tier_cache::situations::{Case, Situation, cases};
 use std::sync::Barrier;
 use std::time::Duration;
 
+/// Meetings per variant.
+pub(super) const ROUNDS: usize = 20;
+
 fn together(case: &Case, rounds: usize) {
     let ends = [in_order(case, &[0, 1]), in_order(case, &[1, 0])];
     for _ in 0..rounds {
@@ -34,7 +37,6 @@ fn together(case: &Case, rounds: usize) {
 fn threads_meet_in_every_situation() {
     for situation in Situation::ALL {
         let cases = cases(situation);
-        cases.iter().for_each(|case| together(case, 20));
-        println!("threads | {} | {} | {}", situation.number(), situation.title(), cases.len() * 20);
+        cases.iter().for_each(|case| together(case, ROUNDS));
     }
 }
