@@ -31,6 +31,7 @@ pub mod general;
 mod kind;
 pub mod read_mostly;
 pub mod reclaim;
+pub mod shared;
 
 pub use kind::{Kind, Texts, Words, mix};
 

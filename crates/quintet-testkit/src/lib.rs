@@ -12,6 +12,7 @@
 //! | [`snapshot`] | did every read guard see exactly one published version, and never an older one? |
 //! | [`stress`] | how do I run many threads from one seed, replay them, and notice a hang? |
 //! | [`latency`] | how slow is the slowest operation, apart from what the machine did to it? |
+//! | [`crash`] | what remains when a process is killed or stopped at any moment? |
 //! | [`alloc`] | does anybody read or write freed memory, and how many bytes are live? |
 //! | [`conformance`] | does a table behave in all the corners? One function per corner. |
 //! | [`controls`] | would the checkers notice a bug? Tables that are wrong on purpose. |
@@ -26,6 +27,7 @@
 pub mod alloc;
 pub mod conformance;
 pub mod controls;
+pub mod crash;
 pub mod history;
 pub mod latency;
 pub mod linear;

@@ -14,6 +14,8 @@ mod region;
 mod roster;
 #[allow(dead_code)]
 mod sync;
+#[allow(dead_code)] // the cache above uses its share
+mod tier_cache;
 
 pub mod item_set;
 pub mod twin_map;
@@ -33,4 +35,9 @@ pub mod internal {
     };
     pub use crate::region::heap::{Buffer, MAPPED_FROM, PIECE, Zeroed};
     pub use crate::sync::barrier::Barrier;
+
+    /// The map under the cache that processes share.
+    pub mod tier {
+        pub use crate::tier_cache::*;
+    }
 }

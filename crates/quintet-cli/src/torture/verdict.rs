@@ -18,6 +18,12 @@ pub(super) struct Verdict {
     /// Steps of the checker per operation; 1 means that the threads took turns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) overlap: Option<f64>,
+    /// Processes killed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kills: Option<u64>,
+    /// Operations without a result although nobody alive stood in their way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) hangs: Option<u64>,
     /// Entries that should be there and are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lost: Option<u64>,
@@ -43,7 +49,7 @@ impl Verdict {
     /// Nothing was violated, lost or leaked. What is unknown is no failure, but it is told.
     pub(super) fn holds(&self) -> bool {
         let none = |count: Option<u64>| count.unwrap_or(0) == 0;
-        self.violations == 0 && none(self.lost) && none(self.leaks)
+        self.violations == 0 && none(self.lost) && none(self.hangs) && none(self.leaks)
     }
 
     /// The counts in a line for people.
@@ -53,6 +59,8 @@ impl Verdict {
         parts.extend(self.overlap.map(|overlap| format!("overlap {overlap:.2}")));
         parts.push(format!("{} violations", self.violations));
         parts.extend(self.unknown.filter(|n| *n > 0).map(|n| format!("{n} unknown")));
+        parts.extend(self.kills.map(|n| format!("{n} kills")));
+        parts.extend(self.hangs.map(|n| format!("{n} hangs")));
         parts.extend(self.lost.map(|n| format!("{n} lost")));
         parts.extend(self.leaks.map(|n| format!("{n} leaks")));
         parts.join(", ")

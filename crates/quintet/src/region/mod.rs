@@ -4,9 +4,11 @@
 //! |---|---|
 //! | [`heap`] | [`Buffer`](heap::Buffer): zeroed arrays of slots; large ones mapped, with huge pages by default |
 //! | `pages` | the system calls under it |
+//! | [`shm`] | segments that processes share |
 
 pub(crate) mod heap;
 mod pages;
+pub(crate) mod shm;
 
 use std::ptr::NonNull;
 

@@ -6,10 +6,11 @@ mod region;
 mod rivals;
 mod twin;
 mod word;
+mod tier_map;
 
 use super::family::Family;
 
 /// All families.
 pub(crate) fn all() -> Vec<Family> {
-    vec![region::family(), reclaim::family(), rivals::family(), word::family(), item::family(), twin::family()]
+    vec![region::family(), reclaim::family(), rivals::family(), word::family(), item::family(), twin::family(), tier_map::family()]
 }

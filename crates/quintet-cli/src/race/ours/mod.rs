@@ -4,3 +4,4 @@ pub(crate) mod item;
 pub(crate) mod reclaim;
 pub(crate) mod twin;
 pub(crate) mod word;
+pub(crate) mod tier_map;

@@ -1,0 +1,5 @@
+//! Platforms without shared segments.
+
+/// Never made here.
+#[derive(Debug)]
+pub(crate) enum Segment {}

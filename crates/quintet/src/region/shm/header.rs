@@ -1,0 +1,68 @@
+//! The first pages of a segment.
+//!
+//! Words 0 to 15 say what it is, 16 to 47 are the family's fields; from byte 4096 on one line per process slot; the body
+//! begins at [`BODY`].
+
+use crate::sync::{AtomicU64, Ordering};
+
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"quintet\x01");
+pub(super) const ENDIAN: u64 = 0x0102_0304_0506_0708;
+/// Changes with the layout of these pages.
+pub(super) const VERSION: u64 = 1;
+
+pub(super) const AT_MAGIC: usize = 0;
+pub(super) const AT_ENDIAN: usize = 1;
+pub(super) const AT_VERSION: usize = 2;
+pub(super) const AT_KIND: usize = 3;
+pub(super) const AT_FORMAT: usize = 4;
+pub(super) const AT_BYTES: usize = 5;
+pub(super) const AT_SEED: usize = 6;
+pub(super) const AT_BOOT: usize = 7;
+pub(super) const AT_CREATION: usize = 9;
+pub(super) const AT_MODE: usize = 10;
+pub(super) const AT_USER: usize = 11;
+pub(super) const AT_FIELDS: usize = 12;
+pub(super) const FIRST_FIELD: usize = 16;
+pub(super) const MAX_FIELDS: usize = 32;
+
+/// Processes that can take part at once.
+pub(super) const PROCESSES: usize = 256;
+/// Words of a process slot: incarnation, pid, start time, pid namespace, boot id.
+pub(super) const SLOT_WORDS: usize = 8;
+pub(super) const SLOTS: usize = 4096;
+/// Where the family's bytes begin.
+pub(super) const BODY: usize = SLOTS + PROCESSES * SLOT_WORDS * 8;
+
+/// A view of the header's words.
+#[derive(Clone, Copy)]
+pub(super) struct Header<'a>(pub(super) &'a [AtomicU64]);
+
+impl<'a> Header<'a> {
+    pub(super) fn get(self, place: usize) -> u64 {
+        // ORDERING: Acquire; partner: the Release of `set`, above all that of the magic word (M2).
+        self.0[place].load(Ordering::Acquire)
+    }
+
+    pub(super) fn set(self, place: usize, value: u64) {
+        // ORDERING: Release: whoever sees the magic word sees the rest.
+        self.0[place].store(value, Ordering::Release);
+    }
+
+    /// The words of a process slot.
+    pub(super) fn slot(self, slot: usize) -> Option<&'a [AtomicU64]> {
+        if slot >= PROCESSES {
+            return None;
+        }
+        let from = SLOTS / 8 + slot * SLOT_WORDS;
+        self.0.get(from..from + SLOT_WORDS)
+    }
+}
+
+/// The id of this boot of the machine, two words; zero where the system does not tell.
+pub(super) fn boot_id() -> [u64; 2] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let part =
+        |range| digits.get(range).and_then(|part| u64::from_str_radix(part, 16).ok()).unwrap_or(0);
+    [part(0..16), part(16..32)]
+}

@@ -1,0 +1,373 @@
+//! The map's memory: four arrays of atomics, wherever they lie.
+//!
+//! | array | entries | content |
+//! |---|---|---|
+//! | `controls` | buckets | one [`Control`] per bucket index, for both slices |
+//! | `cells` | 2 × (buckets + window − 1) | position p of slice s is entry 2p + s, so one line holds both bases of a bucket |
+//! | `records` | [`RECORD_WORDS`] each | word, input hash, value, tick |
+//! | `seats` | [`SEAT_WORDS`] each | owner, recovery lock, intent |
+//!
+//! Instead of wrapping around, the cells end with window − 1 positions that are nobody's home.
+//! Every index read from memory is checked here; the arrays never move and hold no addresses.
+
+use super::MapError;
+use super::plan::{MAX_WRITES, Plan, Write};
+use super::step::{Point, store};
+use super::word::{Cell, Control, Link, MAX_BUCKETS, Owner, Phase, RecordWord};
+use crate::region::heap::Buffer;
+use crate::region::{AllocError, Pages};
+use crate::sync::{AtomicPair, AtomicU64, Ordering};
+
+/// The seed's window: a base and up to 31 members.
+pub const WINDOW: u32 = 32;
+/// Control words one operation may hold.
+pub(crate) const MAX_HELD: usize = 6;
+/// Words of a record.
+pub const RECORD_WORDS: usize = 4;
+/// Words of a seat, padded to whole cache lines.
+pub const SEAT_WORDS: usize = 80;
+
+/// The sizes of a map.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Geometry {
+    /// Bucket indices of each slice.
+    pub buckets: u32,
+    /// Positions a base can reach, itself included: 2 to 32.
+    pub window: u32,
+    /// Entries the map can hold.
+    pub records: u32,
+    /// Threads that can write at once.
+    pub seats: u32,
+}
+
+impl Geometry {
+    /// Two cells per record, as the placement needs it.
+    pub fn for_records(records: u32, seats: u32) -> Self {
+        Self { buckets: records.max(1), window: WINDOW, records, seats }
+    }
+
+    /// Refuses sizes that the packed words cannot name.
+    pub fn verify(self) -> Result<Self, MapError> {
+        if self.buckets == 0 || self.buckets > MAX_BUCKETS {
+            return Err(MapError::Geometry("buckets: 1 to 2^30"));
+        }
+        if !(2..=WINDOW).contains(&self.window) {
+            return Err(MapError::Geometry("window: 2 to 32"));
+        }
+        if self.records == 0 || self.records > MAX_BUCKETS {
+            return Err(MapError::Geometry("records: 1 to 2^30"));
+        }
+        if self.seats == 0 || self.seats > 1 << 13 {
+            return Err(MapError::Geometry("seats: 1 to 8192"));
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn positions(self) -> usize {
+        self.buckets as usize + self.window as usize - 1
+    }
+
+    pub(crate) fn cells(self) -> usize {
+        2 * self.positions()
+    }
+}
+
+/// A view of the four arrays.
+#[derive(Clone, Copy)]
+pub struct Memory<'a> {
+    pub(crate) geometry: Geometry,
+    controls: &'a [AtomicU64],
+    cells: &'a [AtomicPair],
+    records: &'a [AtomicU64],
+    seats: &'a [AtomicU64],
+}
+
+impl std::fmt::Debug for Memory<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Memory").field("geometry", &self.geometry).finish_non_exhaustive()
+    }
+}
+
+// Places of a seat's words.
+const OWNER: usize = 0;
+const RECOVERY: usize = 1;
+const PHASE: usize = 2;
+const FLAGS: usize = 3;
+const NEW: usize = 4;
+const WORDS: usize = 5;
+const HOLE: usize = WORDS + MAX_HELD;
+const KILL: usize = HOLE + 3;
+const OUT: usize = KILL + 1;
+const WRITES: usize = OUT + 1;
+const _: () = assert!(WRITES + 5 * MAX_WRITES <= SEAT_WORDS);
+
+// Bits of the flags word; bits 0..7 count the writes.
+const HAS_NEW: u64 = 1 << 8;
+const HAS_HOLE: u64 = 1 << 9;
+const LINKS: u64 = 1 << 10;
+const KILLS: u64 = 1 << 11;
+const LEAVES: u64 = 1 << 12;
+
+impl<'a> Memory<'a> {
+    pub(crate) fn new(
+        geometry: Geometry,
+        controls: &'a [AtomicU64],
+        cells: &'a [AtomicPair],
+        records: &'a [AtomicU64],
+        seats: &'a [AtomicU64],
+    ) -> Self {
+        assert!(
+            controls.len() == geometry.buckets as usize
+                && cells.len() == geometry.cells()
+                && records.len() == geometry.records as usize * RECORD_WORDS
+                && seats.len() == geometry.seats as usize * SEAT_WORDS,
+            "arrays must have the sizes of the geometry"
+        );
+        Self { geometry, controls, cells, records, seats }
+    }
+
+    /// The entry of a position in a slice.
+    pub(crate) fn at(&self, slice: u32, position: usize) -> usize {
+        2 * position + slice as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn cell(&self, entry: usize) -> Cell {
+        // ORDERING: the pair's load is Acquire; partner: `exchange_cell`.
+        self.cells.get(entry).map_or(Cell::EMPTY, |cell| Cell::from_words(cell.load()))
+    }
+
+    pub(crate) fn cell_word(&self, entry: u64) -> Result<&'a AtomicPair, MapError> {
+        self.cells.get(entry as usize).ok_or(MapError::Corrupt("cell index"))
+    }
+
+    pub(crate) fn cells(&self) -> &'a [AtomicPair] {
+        self.cells
+    }
+
+    #[inline(always)]
+    pub(crate) fn control(&self, bucket: u32) -> Control {
+        // ORDERING: Acquire; partner: the Release of whoever unlocked it.
+        Control(self.controls[bucket as usize].load(Ordering::Acquire))
+    }
+
+    pub(crate) fn control_word(&self, bucket: u32) -> Result<&'a AtomicU64, MapError> {
+        self.controls.get(bucket as usize).ok_or(MapError::Corrupt("control index"))
+    }
+
+    /// The words of a record.
+    #[inline(always)]
+    pub(crate) fn record(&self, record: u32) -> Result<Record<'a>, MapError> {
+        let from = record as usize * RECORD_WORDS;
+        match self.records.get(from..from + RECORD_WORDS) {
+            Some(words) => Ok(Record(words)),
+            None => Err(MapError::Corrupt("record index")),
+        }
+    }
+
+    pub(crate) fn seat(&self, seat: u32) -> Result<Seat<'a>, MapError> {
+        let from = seat as usize * SEAT_WORDS;
+        match self.seats.get(from..from + SEAT_WORDS) {
+            Some(words) => Ok(Seat(words)),
+            None => Err(MapError::Corrupt("seat index")),
+        }
+    }
+
+    /// The taken bits of a position: bit i is set if the cell i further on is not empty.
+    pub fn tbits(&self, slice: u32, position: usize) -> u32 {
+        (0..self.geometry.window as usize)
+            .filter(|offset| !self.cell(self.at(slice, position + offset)).is_empty())
+            .fold(0, |bits, offset| bits | 1 << offset)
+    }
+}
+
+/// One record.
+#[derive(Clone, Copy)]
+pub(crate) struct Record<'a>(&'a [AtomicU64]);
+
+impl<'a> Record<'a> {
+    #[inline(always)]
+    pub(crate) fn word(self) -> &'a AtomicU64 {
+        &self.0[0]
+    }
+
+    #[inline(always)]
+    pub(crate) fn state(self) -> RecordWord {
+        // ORDERING: Acquire: the payload is read behind it. Partner: the exchange that prepared the record.
+        RecordWord(self.0[0].load(Ordering::Acquire))
+    }
+
+    pub(crate) fn input(self) -> &'a AtomicU64 {
+        &self.0[1]
+    }
+
+    pub(crate) fn value(self) -> &'a AtomicU64 {
+        &self.0[2]
+    }
+
+    pub(crate) fn tick(self) -> &'a AtomicU64 {
+        &self.0[3]
+    }
+}
+
+/// One seat: its owner, its recovery lock, its intent.
+#[derive(Clone, Copy)]
+pub(crate) struct Seat<'a>(&'a [AtomicU64]);
+
+impl<'a> Seat<'a> {
+    fn load(self, place: usize) -> u64 {
+        // ORDERING: Acquire; partner: the Release stores of the owner and of recoverers.
+        self.0[place].load(Ordering::Acquire)
+    }
+
+    pub(crate) fn owner_word(self) -> &'a AtomicU64 {
+        &self.0[OWNER]
+    }
+
+    pub(crate) fn owner(self) -> Owner {
+        Owner(self.load(OWNER))
+    }
+
+    pub(crate) fn recovery_word(self) -> &'a AtomicU64 {
+        &self.0[RECOVERY]
+    }
+
+    pub(crate) fn recovery(self) -> Owner {
+        Owner(self.load(RECOVERY))
+    }
+
+    pub(crate) fn phase(self) -> Result<Phase, MapError> {
+        Phase::from_word(self.load(PHASE)).ok_or(MapError::Corrupt("phase"))
+    }
+
+    pub(crate) fn set_phase(self, point: Point, phase: Phase) {
+        store(point, &self.0[PHASE], phase as u64);
+    }
+
+    /// Step 1: nothing is listed.
+    pub(crate) fn clear(self) {
+        store(Point::ClearLists, &self.0[FLAGS], 0);
+        for place in WORDS..WORDS + MAX_HELD {
+            if self.load(place) != 0 {
+                store(Point::ClearLists, &self.0[place], 0);
+            }
+        }
+    }
+
+    /// Names the record the operation is about to take.
+    pub(crate) fn set_new(self, link: Link) {
+        // A later candidate replaces an earlier one under the flag: the earlier was not taken.
+        store(Point::NameRecord, &self.0[NEW], link.word());
+        store(Point::NameRecord, &self.0[FLAGS], HAS_NEW);
+    }
+
+    pub(crate) fn new_record(self) -> Option<Link> {
+        (self.load(FLAGS) & HAS_NEW != 0).then(|| Link::from_word(self.load(NEW)))
+    }
+
+    pub(crate) fn list(self, place: usize, bucket: u32) {
+        store(Point::ListWord, &self.0[WORDS + place], bucket as u64 + 1);
+    }
+
+    /// The listed control words.
+    pub(crate) fn listed(self) -> impl Iterator<Item = u32> + 'a {
+        (WORDS..WORDS + MAX_HELD)
+            .map(move |place| self.load(place))
+            .filter(|word| *word != 0)
+            .map(|word| (word - 1) as u32)
+    }
+
+    /// Writes the body of a plan; nobody reads it before the phase says so.
+    pub(crate) fn set_body(self, plan: &Plan) {
+        let put = |place: usize, value: u64| store(Point::Body, &self.0[place], value);
+        let mut flags = self.load(FLAGS) & HAS_NEW | plan.writes().len() as u64;
+        if let Some((entry, cell)) = plan.hole {
+            flags |= HAS_HOLE;
+            put(HOLE, entry as u64);
+            put(HOLE + 1, cell.words().0);
+            put(HOLE + 2, cell.words().1);
+        }
+        for (index, write) in plan.writes().iter().enumerate() {
+            let from = WRITES + 5 * index;
+            let (old, new) = (write.old.words(), write.new.words());
+            for (offset, value) in
+                [write.entry as u64, old.0, old.1, new.0, new.1].iter().enumerate()
+            {
+                put(from + offset, *value);
+            }
+        }
+        if plan.link {
+            flags |= LINKS;
+        }
+        if let Some(link) = plan.kill {
+            flags |= KILLS;
+            put(KILL, link.word());
+        }
+        if let Some(link) = plan.out {
+            flags |= LEAVES;
+            put(OUT, link.word());
+        }
+        put(FLAGS, flags);
+    }
+
+    /// Reads the body back, for recovery.
+    pub(crate) fn body(self) -> Result<Plan, MapError> {
+        let flags = self.load(FLAGS);
+        let count = (flags & 0xff) as usize;
+        if count > MAX_WRITES {
+            return Err(MapError::Corrupt("number of writes"));
+        }
+        let cell = |place: usize| Cell::from_words((self.load(place), self.load(place + 1)));
+        let link = |flag: u64, place: usize| {
+            (flags & flag != 0).then(|| Link::from_word(self.load(place)))
+        };
+        let mut plan = Plan::empty();
+        plan.hole = (flags & HAS_HOLE != 0).then(|| (self.load(HOLE) as usize, cell(HOLE + 1)));
+        plan.link = flags & LINKS != 0;
+        plan.kill = link(KILLS, KILL);
+        plan.out = link(LEAVES, OUT);
+        for index in 0..count {
+            let from = WRITES + 5 * index;
+            let entry = self.load(from) as usize;
+            plan.push(Write { entry, old: cell(from + 1), new: cell(from + 3) });
+        }
+        Ok(plan)
+    }
+}
+
+/// A map's memory on the heap of this process.
+pub struct Heap {
+    geometry: Geometry,
+    controls: Buffer<AtomicU64>,
+    cells: Buffer<AtomicPair>,
+    records: Buffer<AtomicU64>,
+    seats: Buffer<AtomicU64>,
+}
+
+impl std::fmt::Debug for Heap {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Heap").field("geometry", &self.geometry).finish_non_exhaustive()
+    }
+}
+
+impl Heap {
+    /// Allocates an empty map.
+    pub fn try_new(geometry: Geometry) -> Result<Self, AllocError> {
+        let pages = Pages::default();
+        if !AtomicPair::supported() {
+            return Err(AllocError::Unsupported);
+        }
+        Ok(Self {
+            geometry,
+            controls: Buffer::try_new(geometry.buckets as usize, pages)?,
+            cells: Buffer::try_new(geometry.cells(), pages)?,
+            records: Buffer::try_new(geometry.records as usize * RECORD_WORDS, pages)?,
+            seats: Buffer::try_new(geometry.seats as usize * SEAT_WORDS, pages)?,
+        })
+    }
+
+    /// The arrays.
+    pub fn memory(&self) -> Memory<'_> {
+        Memory::new(self.geometry, &self.controls, &self.cells, &self.records, &self.seats)
+    }
+}

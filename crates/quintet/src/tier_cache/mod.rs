@@ -1,0 +1,62 @@
+//! The hopscotch map under the cache that processes share.
+//!
+#![doc = include_str!("../../docs/tier_cache.md")]
+//!
+//! # Rooms
+//!
+//! | Room | Holds |
+//! |---|---|
+//! | `word` | packed words: hashes, tokens, cells, control words, records |
+//! | `memory` | the four arrays, wherever they lie; seats and their intents |
+//! | `step` | the doors to shared memory, each store a crash point |
+//! | `plan` | what an operation will store, in which order |
+//! | `operate` | the frame of a writing operation, store by store |
+//! | `get` | reading: certified hits, validated misses |
+//! | `recover` | what a survivor does for a dead peer |
+//! | `check` | the nine invariants |
+//! | `map` | the map, its handles, the three stages of an add |
+//! | `shared` | the map in a segment that processes share |
+//! | `situations` | the 24 situations two operations can meet in |
+
+mod check;
+mod error;
+mod get;
+mod map;
+mod memory;
+mod operate;
+mod plan;
+mod recover;
+#[cfg(all(
+    feature = "shm",
+    any(target_os = "linux", target_os = "android"),
+    not(any(quintet_loom, quintet_shuttle, miri))
+))]
+mod shared;
+#[cfg(not(all(
+    feature = "shm",
+    any(target_os = "linux", target_os = "android"),
+    not(any(quintet_loom, quintet_shuttle, miri))
+)))]
+#[path = "absent.rs"]
+mod shared;
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod situations;
+mod step;
+mod wait;
+mod word;
+
+#[cfg(all(test, quintet_loom))]
+mod loom_tests;
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests;
+
+pub use crate::region::shm::{Access, Place, SegmentError};
+pub use check::{CellState, Report};
+pub use error::{MapError, OpenError};
+pub use map::{Committed, DEFAULT_TIMEOUT, Handle, Left, Map, Peers, Prepared, Reader, Sink};
+pub use memory::{Geometry, Heap, Memory, RECORD_WORDS, SEAT_WORDS, WINDOW};
+pub use shared::SharedMap;
+pub use word::{
+    Cbits, Cell, Control, InputHash, Link, MAX_BUCKETS, Owner, Phase, Probe, RecordState,
+    RecordWord, Token,
+};

@@ -1,0 +1,220 @@
+//! The doors to shared memory: every store goes through one of them and is a crash point.
+//!
+//! In tests a thread can be told to die at its n-th point (by signal, or by losing every later
+//! store), or to let something else happen there. In other builds a point is nothing.
+
+use super::word::Cell;
+use crate::sync::{AtomicPair, AtomicU64, Ordering};
+
+/// Names a store to shared memory, after the step of the protocol it belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub(crate) enum Point {
+    ClearLists,
+    Open,
+    NameRecord,
+    TakeRecord,
+    Payload,
+    ListWord,
+    Lock,
+    Relock,
+    Body,
+    Planned,
+    Hole,
+    Reopen,
+    Sealed,
+    CellStore,
+    Live,
+    Kill,
+    Done,
+    Release,
+    Delivered,
+    KillOut,
+    Idle,
+    Undo,
+    Join,
+    Leave,
+    RecoveryLock,
+    RecoverySeal,
+    RecoveryOpen,
+    RecoveryCell,
+    RecoveryLive,
+    RecoveryKill,
+    RecoveryDone,
+    RecoveryFree,
+    RecoveryRelease,
+    RecoveryKillOut,
+    RecoveryIdle,
+    RecoverySeat,
+    RecoveryUnlock,
+    /// Loads of a get: points for interleaving only.
+    ReadControl,
+    ReadCell,
+    ReadRecord,
+    ReadValue,
+    ReadAgain,
+}
+
+/// Marks a point. True: the thread counts as dead from here on, its stores have no effect.
+macro_rules! crash_point {
+    ($point:expr) => {{
+        #[cfg(test)]
+        {
+            crate::tier_cache::step::reached($point)
+        }
+        #[cfg(not(test))]
+        {
+            let _ = $point;
+            false
+        }
+    }};
+}
+pub(crate) use crash_point;
+
+/// A release store.
+#[inline(always)]
+pub(crate) fn store(point: Point, word: &AtomicU64, value: u64) {
+    if crash_point!(point) {
+        return;
+    }
+    // ORDERING: Release: a survivor that sees this store sees all earlier ones of this thread, as a killed
+    // process leaves a prefix of its stores. Partner: the Acquire loads of recovery, planners and waiters.
+    word.store(value, Ordering::Release);
+}
+
+/// A compare-exchange; true if it took effect.
+#[inline(always)]
+pub(crate) fn exchange(point: Point, word: &AtomicU64, old: u64, new: u64) -> bool {
+    if crash_point!(point) {
+        return true;
+    }
+    // ORDERING: AcqRel: takes over what the last writer did (its Release store), publishes our earlier stores.
+    word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+}
+
+/// A compare-exchange of a whole cell; true if it took effect.
+#[inline(always)]
+pub(crate) fn exchange_cell(point: Point, cell: &AtomicPair, old: Cell, new: Cell) -> bool {
+    if crash_point!(point) {
+        return true;
+    }
+    // ORDERING: AcqRel inside the pair (its P4). Partner: the Acquire cell loads of gets and planners.
+    cell.compare_exchange(old.words(), new.words()).is_ok()
+}
+
+/// A store into a record nobody can reach yet.
+#[inline(always)]
+pub(crate) fn store_payload(word: &AtomicU64, value: u64) {
+    if crash_point!(Point::Payload) {
+        return;
+    }
+    // ORDERING: Relaxed: published by the Release of the exchange that links the record; kept behind the generation
+    // by the Release fence of `take_record`.
+    word.store(value, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+#[allow(unused_imports)] // model checkers use fewer
+pub(crate) use control::{Fate, is_stopped, reached, with_fate};
+
+#[cfg(test)]
+mod control {
+    use super::Point;
+    use std::cell::{Cell, RefCell};
+
+    /// What happens to this thread at its n-th point (counted from 0).
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub(crate) enum Fate {
+        /// Nothing; points are counted.
+        Count,
+        /// The n-th store and all later ones have no effect.
+        Stop(usize),
+        /// The process kills itself before the n-th store.
+        #[cfg(unix)]
+        Kill(usize),
+        /// The process stops itself whenever it is about to make this store, until somebody continues it.
+        #[cfg(unix)]
+        Pause(Point),
+        /// The injected action runs before the n-th store.
+        Inject(usize),
+    }
+
+    type Action = &'static mut dyn FnMut(Point);
+
+    std::thread_local! {
+        static FATE: Cell<Option<Fate>> = const { Cell::new(None) };
+        static SEEN: Cell<usize> = const { Cell::new(0) };
+        static ACTION: RefCell<Option<Action>> = const { RefCell::new(None) };
+    }
+
+    /// Runs `body` under a fate; returns its result and the number of points it passed.
+    pub(crate) fn with_fate<R>(
+        fate: Fate,
+        action: Option<&mut dyn FnMut(Point)>,
+        body: impl FnOnce() -> R,
+    ) -> (R, usize) {
+        /// Nothing of this call outlives it, also if the body unwinds.
+        struct Reset;
+        impl Drop for Reset {
+            fn drop(&mut self) {
+                FATE.set(None);
+                ACTION.with_borrow_mut(|place| *place = None);
+            }
+        }
+        let _reset = Reset;
+        FATE.set(Some(fate));
+        SEEN.set(0);
+        // SAFETY: the reference is gone when this call returns (`Reset`), so it never outlives its lifetime.
+        let action = action
+            .map(|action| unsafe { std::mem::transmute::<&mut dyn FnMut(Point), Action>(action) });
+        ACTION.with_borrow_mut(|place| *place = action);
+        let result = body();
+        (result, SEEN.get())
+    }
+
+    /// The thread counts as dead: it must not wait for effects of its own stores.
+    pub(crate) fn is_stopped() -> bool {
+        matches!(FATE.get(), Some(Fate::Stop(at)) if SEEN.get() > at)
+    }
+
+    pub(crate) fn reached(point: Point) -> bool {
+        let Some(fate) = FATE.get() else { return false };
+        let seen = SEEN.get();
+        SEEN.set(seen + 1);
+        match fate {
+            Fate::Count => false,
+            Fate::Stop(at) => seen >= at,
+            #[cfg(unix)]
+            Fate::Kill(at) => {
+                if seen == at {
+                    signal(libc::SIGKILL);
+                }
+                false
+            }
+            #[cfg(unix)]
+            Fate::Pause(at) => {
+                if point == at {
+                    signal(libc::SIGSTOP);
+                }
+                false
+            }
+            Fate::Inject(at) => {
+                if seen == at {
+                    // The action's own points are not this operation's.
+                    FATE.set(None);
+                    let action = ACTION.with_borrow_mut(Option::take);
+                    if let Some(action) = action {
+                        action(point);
+                    }
+                    FATE.set(Some(fate));
+                }
+                false
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    fn signal(number: i32) {
+        // SAFETY: a signal to the calling thread, which takes it before it goes on.
+        unsafe { libc::raise(number) };
+    }
+}

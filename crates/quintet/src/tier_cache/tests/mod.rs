@@ -1,0 +1,12 @@
+//! The map on the heap of one process, with simulated peers.
+
+mod basic;
+#[cfg(all(feature = "shm", target_os = "linux", not(miri)))]
+mod corrupt;
+mod crashes;
+mod placement;
+#[cfg(all(feature = "shm", target_os = "linux", not(miri)))]
+mod processes;
+mod situations;
+mod threads;
+mod world;
