@@ -19,7 +19,9 @@
 //!
 //! Rivals that lack a form:
 //!
-//! - leapfrog holds only numbers, so it has no [`Texts`] form.
+//! - leapfrog holds only numbers, so it has no [`Texts`] form. With debug assertions it may panic
+//!   when keys come and go (a check of its own that it marks as failing now and then); without
+//!   them it forgets to free an old table there.
 //! - dashmap 7 exists as a release candidate only; the newest stable version runs.
 //! - whirlwind is asynchronous only and needs a runtime to be driven; it is left out.
 #![deny(unsafe_code)]

@@ -162,8 +162,8 @@ fn caches_keep_to_their_capacity() {
 fn obeys_domain<D: Domain>(freed: &'static AtomicU64) {
     let domain = D::new();
     let mut local = domain.local();
-    for number in 0..10_000 {
-        local.retire(Item::new(freed, number));
+    for _ in 0..10_000 {
+        local.retire(Item::new(freed, local.birth()));
         local.section(|| ());
     }
     for _ in 0..1000 {
@@ -172,6 +172,7 @@ fn obeys_domain<D: Domain>(freed: &'static AtomicU64) {
     assert!(freed.load(Ordering::Relaxed) > 0, "nothing was freed while the domain lived");
     drop(local);
     drop(domain);
+    assert_eq!(freed.load(Ordering::Relaxed), 10_000, "a domain frees everything when it ends");
 }
 
 #[test]

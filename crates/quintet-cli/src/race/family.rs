@@ -53,6 +53,8 @@ pub(crate) enum Measure {
     Rate,
     /// The slowest operation: less is better.
     Worst,
+    /// Bytes held back per entry while it runs: less is better.
+    Held,
     /// Bytes per entry, weighed in a process of its own: less is better.
     Bytes,
 }
@@ -61,12 +63,10 @@ pub(crate) enum Measure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Ours: gets a ratio to the best rival.
-    #[allow(dead_code, reason = "for the families' own tables")]
     Ours,
     /// A rival.
     Rival,
     /// A yardstick that never enters a ratio.
-    #[allow(dead_code, reason = "for the families' own yardsticks")]
     Limit,
 }
 
@@ -78,9 +78,12 @@ pub(crate) struct Table {
     pub(crate) role: Role,
     /// Prepares the table for a stage with so many keys; `None` if it does not take part.
     pub(crate) start: fn(stage: &str, keys: u64) -> Option<Box<dyn Bench>>,
-    /// Fills the table and empties it again, and calls the scale after each; for `Measure::Bytes`.
-    pub(crate) weigh: Option<fn(keys: u64, scale: &mut dyn FnMut())>,
+    /// For `Measure::Bytes`.
+    pub(crate) weigh: Option<Weigh>,
 }
+
+/// Fills a table, calls the scale, empties the table, calls the scale.
+pub(crate) type Weigh = fn(keys: u64, scale: &mut dyn FnMut());
 
 /// A table on the track.
 pub(crate) trait Bench {
@@ -112,6 +115,8 @@ pub(crate) struct Sample {
     pub(crate) mops: f64,
     /// Latency, where the workload stamps its operations.
     pub(crate) latency: Option<Latency>,
+    /// Bytes held back per entry, where the workload counts them.
+    pub(crate) bytes: Option<f64>,
     /// Share of hits, where the workload counts them.
     pub(crate) hit_ratio: Option<f64>,
 }

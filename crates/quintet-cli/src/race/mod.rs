@@ -13,12 +13,15 @@ mod family;
 mod ground;
 mod jobs;
 mod keys;
+mod ours;
+mod page;
 mod plan;
 mod record;
 mod runner;
 mod scale;
 mod show;
 mod stats;
+mod weather;
 
 use crate::args::{self, RaceArgs, WeighArgs};
 use crate::fail::{Exit, Fail};
@@ -53,7 +56,8 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
         return Err(Fail::misuse(format!("no workload {:?}", wish.prefix), "", advice));
     }
     let json = args.json.as_deref().map(Output::open).transpose()?;
-    let quiet = args.json.as_deref() == Some(Path::new("-"));
+    let html = args.html.as_deref().map(Output::open).transpose()?;
+    let quiet = [&args.json, &args.html].into_iter().flatten().any(|path| path == Path::new("-"));
     let contests = stages.iter().map(plan::Stage::contests).sum();
     let budget = match (wish.quick, args.family.as_deref()) {
         (false, _) => None,
@@ -83,11 +87,18 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
     }
     bar.finish_and_clear();
     for contest in skipped {
-        eprintln!("not run, no time left: {contest}");
+        eprintln!("not run: {contest}");
+    }
+    let most = wish.threads.iter().copied().max().unwrap_or(1);
+    if let Some(warning) = weather::warning(most) {
+        eprintln!("{warning}");
     }
     runner::join_latency(&mut records);
     if let Some(json) = json {
         json.finish(&record::json_lines(&records))?;
+    }
+    if let Some(html) = html {
+        html.finish(&page::page(&records))?;
     }
     Ok(Exit::Fine)
 }
@@ -105,7 +116,8 @@ fn weigh_stage(
     // A generous guess: a microsecond per key and table.
     let work = Duration::from_micros(stage.keys) * tables.len() as u32;
     if !scale::can_weigh() || clock.forbids(work) {
-        outcome.skipped.push(format!("{} memory, {} keys", stage.family.name, stage.keys));
+        let why = if scale::can_weigh() { "no time left" } else { "this system does not tell" };
+        outcome.skipped.push(format!("{} memory, {} keys: {why}", stage.family.name, stage.keys));
     } else {
         outcome.records = scale::weigh_stage(stage, tables)?;
     }

@@ -7,7 +7,8 @@ use super::stats::{median, ratio};
 use crate::fail::Fail;
 use indicatif::ProgressBar;
 use quintet_rivals::Label;
-use std::time::Instant;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 /// A table on the track, with what it gave in each workload of the turn.
 struct Lane {
@@ -15,6 +16,26 @@ struct Lane {
     role: Role,
     bench: Box<dyn Bench>,
     samples: Vec<Vec<Sample>>,
+    /// It panicked: what it holds may be anything, so it is out for the rest of the stage.
+    broken: bool,
+}
+
+impl Lane {
+    /// Runs a round. A rival that panics breaks down and gives no sample; ours gives a wrong answer.
+    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Option<Sample>, Wrong> {
+        if self.broken {
+            return Ok(None);
+        }
+        let result = catch_unwind(AssertUnwindSafe(|| self.bench.round(heat, slot)));
+        match (result, self.role) {
+            (Ok(sample), _) => sample.map(Some),
+            (Err(_), Role::Ours) => Err(Wrong("it panicked".to_owned())),
+            (Err(_), _) => {
+                self.broken = true;
+                Ok(None)
+            }
+        }
+    }
 }
 
 /// What became of a stage.
@@ -22,7 +43,7 @@ struct Lane {
 pub(crate) struct Outcome {
     /// The results.
     pub(crate) records: Vec<Record>,
-    /// What there was no time for.
+    /// What did not run, and why.
     pub(crate) skipped: Vec<String>,
 }
 
@@ -41,13 +62,16 @@ pub(crate) fn run_stage(
         for &threads in &stage.threads {
             let names: Vec<&str> = turn.iter().map(|workload| workload.name).collect();
             let title = format!("{} {}", stage.family.name, names.join("+"));
-            bar.set_message(format!("{title}, {} keys, {threads} threads", stage.keys));
-            match run_turn(stage, turn, threads, &mut lanes, rounds, clock)? {
+            let heat = format!("{title}, {} keys, {threads} threads", stage.keys);
+            bar.set_message(heat.clone());
+            let finished = run_turn(stage, turn, threads, &mut lanes, rounds, clock)?;
+            for lane in lanes.iter().filter(|lane| lane.broken) {
+                outcome.skipped.push(format!("{heat}: {} panicked and is out", lane.label.name));
+            }
+            lanes.retain(|lane| !lane.broken);
+            match finished {
                 true => outcome.records.extend(records(stage, turn, threads, &lanes)),
-                false => {
-                    let what = format!("{title}, {} keys, {threads} threads", stage.keys);
-                    outcome.skipped.push(what);
-                }
+                false => outcome.skipped.push(format!("{heat}: no time left")),
             }
             clock.done(1);
             bar.inc(1);
@@ -62,7 +86,7 @@ pub(crate) fn run_stage(
 
 fn lane(stage: &Stage<'_>, table: &Table) -> Option<Lane> {
     let bench = (table.start)(stage.name, stage.keys)?;
-    Some(Lane { label: table.label, role: table.role, bench, samples: Vec::new() })
+    Some(Lane { label: table.label, role: table.role, bench, samples: Vec::new(), broken: false })
 }
 
 /// Runs one turn with so many threads; false if there was no time.
@@ -78,13 +102,13 @@ fn run_turn(
     lanes.iter_mut().for_each(|lane| lane.samples = vec![Vec::new(); turn.len()]);
     for round in 0..=rounds {
         let start = Instant::now();
-        for lane in lanes.iter_mut() {
+        for lane in lanes.iter_mut().filter(|lane| !lane.broken) {
             for (place, workload) in turn.iter().enumerate() {
                 let heat = Heat { workload, threads, keys: stage.keys, round: round as u64 };
-                let sample = lane.bench.round(&heat, slot);
-                let sample = sample.map_err(|e| failed(stage, workload.name, lane, &e))?;
-                if round > 0 {
-                    lane.samples[place].push(sample);
+                match lane.round(&heat, slot) {
+                    Ok(Some(sample)) if round > 0 => lane.samples[place].push(sample),
+                    Ok(_) => {}
+                    Err(wrong) => return Err(failed(stage, workload.name, lane, &wrong)),
                 }
             }
         }
@@ -109,6 +133,7 @@ fn figures(lane: &Lane, place: usize, measure: Measure) -> Vec<f64> {
     let worst = |sample: &Sample| sample.latency.map_or(f64::NAN, |latency| latency.max_ns as f64);
     match measure {
         Measure::Worst => lane.samples[place].iter().map(worst).collect(),
+        Measure::Held => lane.samples[place].iter().filter_map(|sample| sample.bytes).collect(),
         _ => lane.samples[place].iter().map(|sample| sample.mops).collect(),
     }
 }
@@ -168,6 +193,7 @@ fn describe(record: &mut Record, samples: &[Sample]) {
         (!values.is_empty()).then(|| median(&values))
     };
     record.mops = over(&|sample| Some(sample.mops));
+    record.bytes_per_entry = over(&|sample| sample.bytes);
     record.hit_ratio = over(&|sample| sample.hit_ratio);
     record.p50_ns = over(&|s| s.latency.map(|l| l.p50_ns as f64)).map(|ns| ns as u64);
     record.p9999_ns = over(&|s| s.latency.map(|l| l.p9999_ns as f64)).map(|ns| ns as u64);

@@ -37,11 +37,11 @@ fn block(rows: &[&Record]) {
     let first = rows[0];
     let title = format!("{} {}, {} keys", first.family, first.workload, count(first.keys));
     let plural = |n: &usize| format!("{n} thread{}", if *n == 1 { "" } else { "s" });
-    let heads: String = match first.bytes_per_entry {
+    let heads: String = match first.beside {
         Some(_) => format!("{:>12}{:>12}{:>12}", "resident", "allocated", "mapped"),
         None => threads.iter().map(|n| format!("{:>WIDTH$}", plural(n))).collect(),
     };
-    say(&format!("\n{}{heads}", paint(&format!("{title:<34}"), Tone::Bold)));
+    say(&format!("\n{}{heads}", paint(&format!("{title:<38}"), Tone::Bold)));
     let mut tables: Vec<&str> = Vec::new();
     for row in rows {
         if !tables.contains(&row.table) {
@@ -60,7 +60,7 @@ fn block(rows: &[&Record]) {
         let cells: String =
             threads.iter().map(|n| find(table, *n).map_or_else(blank, cell)).collect();
         let row = find(table, last).unwrap_or(first);
-        let name = format!("  {:<22}{:<10}", table, row.version.unwrap_or(""));
+        let name = format!("  {:<26}{:<10}", table, row.version.unwrap_or(""));
         let ratios: Vec<String> =
             threads.iter().filter_map(|n| find(table, *n)).filter_map(ratio).collect();
         let line = format!("{name}{cells}{}", ratios.join(", "));
@@ -90,10 +90,10 @@ fn goodness(row: &Record) -> f64 {
 
 fn cell(row: &Record) -> String {
     match (row.bytes_per_entry, row.max_ns, row.mops) {
-        (Some(bytes), _, _) => {
-            let (allocated, mapped) = row.beside.unwrap_or_default();
-            format!("{bytes:>12.1}{allocated:>12.1}{mapped:>12.1}")
-        }
+        (Some(bytes), _, _) => match row.beside {
+            Some((allocated, mapped)) => format!("{bytes:>12.1}{allocated:>12.1}{mapped:>12.1}"),
+            None => format!("{:>WIDTH$}", format!("{bytes:.3} bytes")),
+        },
         (_, Some(worst), _) if row.workload.ends_with("-latency") => {
             format!("{:>WIDTH$}", nanoseconds(worst))
         }
@@ -103,5 +103,8 @@ fn cell(row: &Record) -> String {
 
 fn ratio(row: &Record) -> Option<String> {
     let (median, low, high) = (row.ratio_to_best_rival?, row.ratio_low?, row.ratio_high?);
-    Some(format!("  {median:.2}x ({low:.2} to {high:.2})"))
+    Some(match median {
+        0.0..100.0 => format!("  {median:.2}x ({low:.2} to {high:.2})"),
+        _ => format!("  {median:.0}x ({low:.0} to {high:.0})"),
+    })
 }

@@ -1,7 +1,8 @@
 //! dashmap, with its `inline` feature.
 
-use super::{Access, Map};
-use crate::{Hasher, Kind, Label};
+use super::{Access, Map, Precise};
+use crate::{Hasher, Kind, Label, Words};
+use dashmap::Entry;
 
 /// `dashmap::DashMap`.
 #[derive(Debug)]
@@ -35,5 +36,36 @@ impl<T: Kind> Access<T> for &Dashmap<T> {
     #[inline(always)]
     fn remove(&mut self, query: &T::Query) -> bool {
         self.0.remove(query).is_some()
+    }
+}
+
+impl Precise for Dashmap<Words> {
+    fn exchange(&self, key: u64, value: u64) -> Option<u64> {
+        self.0.insert(key, value)
+    }
+    fn insert_new(&self, key: u64, value: u64) -> bool {
+        match self.0.entry(key) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(entry) => {
+                entry.insert(value);
+                true
+            }
+        }
+    }
+    fn take(&self, key: u64) -> Option<u64> {
+        self.0.remove(&key).map(|(_, value)| value)
+    }
+    fn fetch_add(&self, key: u64, n: u64) -> Option<u64> {
+        match self.0.entry(key) {
+            Entry::Occupied(mut entry) => {
+                let old = *entry.get();
+                entry.insert(old.wrapping_add(n));
+                Some(old)
+            }
+            Entry::Vacant(entry) => {
+                entry.insert(n);
+                None
+            }
+        }
     }
 }

@@ -14,7 +14,7 @@ pub use self::locked::{Mutexed, RwLocked};
 pub use self::papaya::{Papaya, PapayaBatch};
 pub use self::scc::{SccIndex, SccMap};
 
-use crate::{Kind, Label};
+use crate::{Kind, Label, Words};
 
 /// A concurrent map of `T`'s entries.
 pub trait Map<T: Kind>: Sized + Send + Sync + 'static {
@@ -45,6 +45,18 @@ pub trait Access<T: Kind> {
     /// Called between batches of at most [`BATCH`] operations: nothing is borrowed here.
     #[inline(always)]
     fn quiet(&mut self) {}
+}
+
+/// Operations on words that tell what was there before: for checking histories, not for racing.
+pub trait Precise: Map<Words> {
+    /// Sets the value of `key`, and gives back the old one.
+    fn exchange(&self, key: u64, value: u64) -> Option<u64>;
+    /// Sets the value of `key` only if it is absent; true if it was.
+    fn insert_new(&self, key: u64, value: u64) -> bool;
+    /// Removes `key`, and gives back its value.
+    fn take(&self, key: u64) -> Option<u64>;
+    /// Adds to the value of `key`, an absent one counting as zero, and gives back the old one.
+    fn fetch_add(&self, key: u64, n: u64) -> Option<u64>;
 }
 
 /// The longest run of operations between two calls of [`Access::quiet`].

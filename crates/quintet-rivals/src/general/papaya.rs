@@ -1,8 +1,8 @@
 //! papaya, pinned per operation, and pinned once per batch as its documentation advises.
 
-use super::{Access, Map};
-use crate::{Hasher, Kind, Label};
-use papaya::{HashMap, HashMapRef, LocalGuard};
+use super::{Access, Map, Precise};
+use crate::{Hasher, Kind, Label, Words};
+use papaya::{Compute, HashMap, HashMapRef, LocalGuard, Operation};
 
 const VERSION: &str = "0.2.5";
 
@@ -92,5 +92,26 @@ impl<T: Kind> Access<T> for Pinned<'_, T> {
     fn quiet(&mut self) {
         self.pin = None;
         self.pin = Some(self.map.pin());
+    }
+}
+
+impl Precise for Papaya<Words> {
+    fn exchange(&self, key: u64, value: u64) -> Option<u64> {
+        self.0.pin().insert(key, value).copied()
+    }
+    fn insert_new(&self, key: u64, value: u64) -> bool {
+        self.0.pin().try_insert(key, value).is_ok()
+    }
+    fn take(&self, key: u64) -> Option<u64> {
+        self.0.pin().remove(&key).copied()
+    }
+    fn fetch_add(&self, key: u64, n: u64) -> Option<u64> {
+        let add = |entry: Option<(&u64, &u64)>| -> Operation<u64, ()> {
+            Operation::Insert(entry.map_or(n, |(_, old)| old.wrapping_add(n)))
+        };
+        match self.0.pin().compute(key, add) {
+            Compute::Updated { old: (_, old), .. } => Some(*old),
+            _ => None,
+        }
     }
 }

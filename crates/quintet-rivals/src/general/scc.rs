@@ -1,7 +1,7 @@
 //! scc's two hash maps: `HashMap` (locks a bucket) and `HashIndex` (reads without a lock).
 
-use super::{Access, Map};
-use crate::{Hasher, Kind, Label};
+use super::{Access, Map, Precise};
+use crate::{Hasher, Kind, Label, Words};
 use scc::hash_index::Entry;
 
 const VERSION: &str = "3.8.8";
@@ -82,5 +82,31 @@ impl<T: Kind> Access<T> for &SccIndex<T> {
     #[inline(always)]
     fn remove(&mut self, query: &T::Query) -> bool {
         self.0.remove_sync(query)
+    }
+}
+
+impl Precise for SccMap<Words> {
+    fn exchange(&self, key: u64, value: u64) -> Option<u64> {
+        self.0.upsert_sync(key, value)
+    }
+    fn insert_new(&self, key: u64, value: u64) -> bool {
+        self.0.insert_sync(key, value).is_ok()
+    }
+    fn take(&self, key: u64) -> Option<u64> {
+        self.0.remove_sync(&key).map(|(_, value)| value)
+    }
+    fn fetch_add(&self, key: u64, n: u64) -> Option<u64> {
+        use scc::hash_map::Entry;
+        match self.0.entry_sync(key) {
+            Entry::Occupied(mut entry) => {
+                let old = *entry.get();
+                *entry.get_mut() = old.wrapping_add(n);
+                Some(old)
+            }
+            Entry::Vacant(entry) => {
+                entry.insert_entry(n);
+                None
+            }
+        }
     }
 }

@@ -26,7 +26,7 @@ impl Domain for Epoch {
 
 impl Local for LocalHandle {
     #[inline(always)]
-    fn section<R>(&mut self, f: impl FnOnce() -> R) -> R {
+    fn section<R>(&mut self, mut f: impl FnMut() -> R) -> R {
         let _guard = self.pin();
         f()
     }

@@ -26,8 +26,13 @@ pub trait Domain: Sized + Send + Sync + 'static {
 
 /// One thread's access to a domain.
 pub trait Local {
-    /// Enters a read section, runs `f`, leaves.
-    fn section<R>(&mut self, f: impl FnOnce() -> R) -> R;
+    /// Enters a read section, runs `f`, leaves. `f` may be run again if the domain asks for it.
+    fn section<R>(&mut self, f: impl FnMut() -> R) -> R;
+    /// The stamp for items that are born now, in domains that want one.
+    #[inline(always)]
+    fn birth(&self) -> u64 {
+        0
+    }
     /// Hands over an item that readers may still hold.
     fn retire(&mut self, item: Box<Item>);
     /// Pushes the reclamation on as far as readers allow.
@@ -41,19 +46,22 @@ pub trait Local {
 #[derive(Debug)]
 pub struct Item {
     freed: &'static AtomicU64,
+    /// The stamp that [`Local::birth`] gave before anybody could see the item.
+    pub birth: u64,
     /// Makes the item as large as a small record.
-    pub payload: [u64; 7],
+    pub payload: [u64; 6],
 }
 
 impl Item {
     /// An item whose end is counted in `freed`.
-    pub fn new(freed: &'static AtomicU64, number: u64) -> Box<Self> {
-        Box::new(Self { freed, payload: [number; 7] })
+    pub fn new(freed: &'static AtomicU64, birth: u64) -> Box<Self> {
+        Box::new(Self { freed, birth, payload: [birth; 6] })
     }
 }
 
 impl Drop for Item {
     fn drop(&mut self) {
+        // Relaxed: a statistic, read after the threads have been joined.
         self.freed.fetch_add(1, Ordering::Relaxed);
     }
 }

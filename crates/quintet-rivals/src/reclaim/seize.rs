@@ -25,7 +25,7 @@ impl Domain for Seize {
 
 impl Local for &Seize {
     #[inline(always)]
-    fn section<R>(&mut self, f: impl FnOnce() -> R) -> R {
+    fn section<R>(&mut self, mut f: impl FnMut() -> R) -> R {
         let _guard = self.0.enter();
         f()
     }

@@ -134,7 +134,9 @@ fn sweep_after_fork(core: &Core) {
     }
     core.roster.visit(|seat| {
         let thread = seat.thread.load(Ordering::Relaxed);
-        if thread != 0 && thread != survivor {
+        // A seat taken since the last fork belongs to a thread of this process.
+        let of_an_ancestor = seat.forks.load(Ordering::Relaxed) != forks;
+        if thread != 0 && thread != survivor && of_an_ancestor {
             seat.lower.store(NEVER, Ordering::Release);
         }
     });

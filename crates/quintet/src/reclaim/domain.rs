@@ -112,6 +112,7 @@ impl Domain {
         if !seat.is_inside() {
             collect::collect(&self.core, seat, true);
             collect::return_all(&self.core);
+            seat.vacate_if_orphaned();
         }
     }
 

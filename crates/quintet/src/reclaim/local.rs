@@ -36,7 +36,7 @@ impl Drop for Seats {
 
 /// Vacates a seat, now or when its open section is left (K3).
 fn vacate(seat: Seat<SeatState>) {
-    // ORDERING: Relaxed: read by a sweep of a forked child only, which has one thread.
+    // ORDERING: Relaxed, as where it was set.
     seat.thread.store(0, Ordering::Relaxed);
     if seat.is_inside() {
         orphan(seat);
@@ -69,6 +69,8 @@ fn seat_slow(core: &Core) -> &SeatState {
         let index = known.unwrap_or_else(|| {
             seats.retain(|seat| !seat.roster().is_closed()); // (K1)
             let seat = Roster::join(&core.roster, SeatState::new);
+            // ORDERING: Relaxed: read by a sweep of a forked child, for seats taken before the fork.
+            seat.forks.store(fork::seen().0, Ordering::Relaxed);
             seat.thread.store(fork::thread_key(), Ordering::Relaxed);
             seats.push(seat);
             seats.len() - 1

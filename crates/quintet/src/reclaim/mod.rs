@@ -66,6 +66,8 @@ mod section;
 
 #[cfg(all(test, quintet_loom))]
 mod loom_tests;
+#[cfg(all(test, quintet_shuttle))]
+mod shuttle_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
 

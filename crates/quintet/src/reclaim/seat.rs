@@ -2,7 +2,7 @@
 //!
 //! | Field | Written by | Read by |
 //! |---|---|---|
-//! | `lower`, `upper`, `items`, `bytes`, `thread` | the owner (or the at-fork sweep) | everybody |
+//! | `lower`, `upper`, `items`, `bytes`, `thread`, `forks` | the owner (or the at-fork sweep) | everybody |
 //! | everything else | the owner | the owner; the domain's drop |
 
 use super::retired::Retired;
@@ -24,6 +24,8 @@ pub(super) struct SeatState {
     pub(super) collecting: Cell<bool>,
     /// Names the owning thread if this is a thread-local seat, else 0.
     pub(super) thread: AtomicUsize,
+    /// How often the process had been forked when that thread took the seat.
+    pub(super) forks: AtomicUsize,
     /// Garbage on this seat, for statistics and for whoever adopts it.
     pub(super) items: AtomicUsize,
     pub(super) bytes: AtomicUsize,
@@ -73,6 +75,7 @@ impl SeatState {
             after: Cell::new(0),
             collecting: Cell::new(false),
             thread: AtomicUsize::new(0),
+            forks: AtomicUsize::new(0),
             items: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             bag: RefCell::new(Vec::new()),
@@ -133,6 +136,14 @@ impl SeatState {
         // ORDERING: Release, as in `announce`; then B1, before pointers are loaded again.
         self.upper.store(upper, Ordering::Release);
         barrier.light();
+    }
+
+    /// Gives the seat back if nobody but itself owns it and no section is open.
+    pub(super) fn vacate_if_orphaned(&self) {
+        if self.after.get() & ORPHANED != 0 && !self.is_inside() {
+            self.after.set(0);
+            drop(self.orphan.take());
+        }
     }
 
     /// Publishes how much garbage lies here.

@@ -3,7 +3,7 @@
 use super::collect;
 use super::domain::Core;
 use super::retired::Retired;
-use super::seat::{NEVER, ORPHANED, SeatState};
+use super::seat::{NEVER, SeatState};
 use crate::sync::Ordering;
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -110,8 +110,5 @@ impl Drop for Section<'_> {
 #[cold]
 fn leave_slow(core: &Core, seat: &SeatState) {
     collect::collect(core, seat, false);
-    if seat.after.get() & ORPHANED != 0 && !seat.is_inside() {
-        seat.after.set(0);
-        drop(seat.orphan.take());
-    }
+    seat.vacate_if_orphaned();
 }

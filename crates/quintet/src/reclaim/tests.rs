@@ -200,13 +200,15 @@ fn garbage_of_a_thread_that_ended_is_adopted() {
     both(|domain| {
         let drops = Arc::new(AtomicUsize::new(0));
         let held = domain.pin();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let section = domain.pin();
-                // SAFETY: never published, retired once.
-                unsafe { section.retire(tracked(&drops, 0)) };
-            });
-        });
+        let (in_thread, counter) = (domain.clone(), Arc::clone(&drops));
+        // Joined, not scoped: a scope may end before its threads' locals are destroyed.
+        std::thread::spawn(move || {
+            let section = in_thread.pin();
+            // SAFETY: never published, retired once.
+            unsafe { section.retire(tracked(&counter, 0)) };
+        })
+        .join()
+        .unwrap();
         drop(held);
         assert_eq!(domain.backlog().items, 1);
         domain.flush();
@@ -452,4 +454,66 @@ fn a_forked_child_frees_around_threads_that_did_not_come_along() {
         assert_eq!(status, 0, "the child could not free");
         drop(finish);
     });
+}
+
+/// The child's own threads joined after the fork: a sweep must not take them for threads of the parent.
+#[cfg(unix)]
+#[test]
+fn a_thread_of_a_forked_child_is_not_swept_away() {
+    let domain = Domain::new();
+    // SAFETY: the child touches only this domain, whose locks no other thread holds, and then leaves by _exit.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let (inside, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let thread = {
+            let (domain, inside, stop) = (domain.clone(), Arc::clone(&inside), Arc::clone(&stop));
+            std::thread::spawn(move || {
+                let _section = domain.pin();
+                inside.store(true, Ordering::Release);
+                while !stop.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+            })
+        };
+        while !inside.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        // SAFETY: never published, retired once.
+        unsafe { domain.pin().retire(tracked(&drops, 0)) };
+        domain.flush();
+        let held = drops.load(Ordering::SeqCst) == 0;
+        stop.store(true, Ordering::Release);
+        let _ = thread.join();
+        // SAFETY: ends the child without running the parent's destructors.
+        unsafe { libc::_exit(i32::from(!held)) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child just made.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0, "a piece was freed under a reader");
+}
+
+#[test]
+fn flush_while_thread_locals_are_destroyed_leaves_no_seat_behind() {
+    struct AtExit(Domain);
+    impl Drop for AtExit {
+        fn drop(&mut self) {
+            self.0.flush();
+        }
+    }
+    std::thread_local! { static EXIT: std::cell::RefCell<Option<AtExit>> = const { std::cell::RefCell::new(None) } }
+    let domain = Domain::new();
+    for _ in 0..5 {
+        let domain = domain.clone();
+        std::thread::spawn(move || {
+            EXIT.with(|exit| *exit.borrow_mut() = Some(AtExit(domain.clone())));
+            drop(domain.pin());
+        })
+        .join()
+        .unwrap();
+    }
+    let mut seats = 0;
+    domain.core.roster.visit(|_| seats += 1);
+    assert!(seats <= 2, "{seats} seats");
 }

@@ -1,10 +1,12 @@
 //! The families, in the order in which they race. A family joins by one file and one line here.
 
+mod reclaim;
+mod region;
 mod rivals;
 
 use super::family::Family;
 
 /// All families.
 pub(crate) fn all() -> Vec<Family> {
-    vec![rivals::family()]
+    vec![region::family(), reclaim::family(), rivals::family()]
 }

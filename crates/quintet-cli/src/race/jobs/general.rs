@@ -45,8 +45,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
 impl Table {
     /// A general map of words. This line is all that a map needs to take part.
     pub(crate) fn words<M: Map<Words>>(role: Role) -> Table {
-        let weigh = Some(weigh::<M> as fn(u64, &mut dyn FnMut()));
-        Table { label: M::LABEL, role, start: start_words::<M>, weigh }
+        Table { label: M::LABEL, role, start: start_words::<M>, weigh: Some(weigh::<M>) }
     }
 
     /// A general map of words and of texts.

@@ -117,7 +117,7 @@ impl<T: Kind, M: Map<T>> Grow<T, M> {
                 disturbed: all.disturbed(),
                 jitter_ns,
             }),
-            hit_ratio: None,
+            ..Sample::default()
         })
     }
 }

@@ -2,6 +2,9 @@
 
 pub(crate) mod general;
 mod life;
+pub(crate) mod lines;
 mod mixed;
+mod prefetch;
+pub(crate) mod sections;
 mod steady;
 mod window;

@@ -1,0 +1,57 @@
+//! When may memory be freed? Our read sections against crossbeam-epoch's and seize's.
+
+use crate::race::family::{Family, Measure, Role, Sizes, Table, Workload};
+use crate::race::jobs::sections::Bare;
+use crate::race::ours::reclaim::{Fences, Pins, Quiet};
+use quintet_rivals::reclaim::{Epoch, Seize};
+
+/// The family.
+pub(crate) fn family() -> Family {
+    Family {
+        name: "reclaim",
+        about: "read sections and retired memory",
+        workloads: WORKLOADS,
+        tables,
+        // Keys are the items that are retired beside a sleeping reader.
+        sizes: Sizes { quick: &[1_000_000], full: &[1_000_000] },
+    }
+}
+
+const WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "section",
+        reason: "enter a read section, load a shared word, leave: every lookup of every table pays it",
+        stage: "section",
+        turn: "section",
+        measure: Measure::Rate,
+        headline: true,
+    },
+    Workload {
+        name: "retire",
+        reason: "make an item of 64 bytes and retire an older one: what every overwrite costs",
+        stage: "retire",
+        turn: "retire",
+        measure: Measure::Rate,
+        headline: false,
+    },
+    Workload {
+        name: "stalled",
+        reason: "retire 10^6 items while a reader sleeps in its section: bytes held back per item",
+        stage: "retire",
+        turn: "stalled",
+        measure: Measure::Held,
+        headline: false,
+    },
+];
+
+fn tables() -> Vec<Table> {
+    vec![
+        Table::domain::<Pins>(Role::Ours),
+        Table::domain::<Quiet>(Role::Ours),
+        Table::domain::<Epoch>(Role::Rival),
+        Table::domain::<Seize>(Role::Rival),
+        Table::domain::<Fences>(Role::Limit),
+        Bare::<true>::table(),
+        Bare::<false>::table(),
+    ]
+}

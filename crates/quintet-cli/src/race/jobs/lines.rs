@@ -1,0 +1,156 @@
+//! Random reads of cache lines, by where the memory lies: `read`, `read-prefetch`, `read-chain`.
+
+use super::prefetch::prefetch;
+use crate::race::crew::{crew, for_a_while, joint_rate, wrong};
+use crate::race::family::{Bench, Heat, Role, Sample, Table, Wrong};
+use crate::race::keys::{Draw, Uniform};
+use quintet::Pages;
+use quintet::internal::Buffer;
+use quintet_rivals::{Label, mix};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Reads in a batch.
+const BATCH: u64 = 256;
+/// Lines asked for ahead.
+const AHEAD: usize = 32;
+/// Words in a line.
+const LINE: usize = 8;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Memory for so many words.
+pub(crate) trait Ground: Deref<Target = [AtomicU64]> + Sync + Sized + 'static {
+    /// Name and version.
+    const LABEL: Label;
+    /// Zeroed words, or nothing if there is no room.
+    fn words(count: usize) -> Option<Self>;
+}
+
+/// Our regions in their default: huge pages.
+pub(crate) struct Huge(Buffer<AtomicU64>);
+/// Our regions with small pages.
+pub(crate) struct Small(Buffer<AtomicU64>);
+/// What the global allocator gives, as to every table that asks for nothing.
+pub(crate) struct Plain(Vec<AtomicU64>);
+
+impl Ground for Huge {
+    const LABEL: Label = Label::new("quintet", VERSION);
+    fn words(count: usize) -> Option<Self> {
+        Buffer::try_new(count, Pages::Huge).ok().map(Self)
+    }
+}
+
+impl Ground for Small {
+    const LABEL: Label = Label::new("quintet (small)", VERSION);
+    fn words(count: usize) -> Option<Self> {
+        Buffer::try_new(count, Pages::Small).ok().map(Self)
+    }
+}
+
+impl Ground for Plain {
+    const LABEL: Label = Label { name: "std (vec)", version: None };
+    fn words(count: usize) -> Option<Self> {
+        Some(Self((0..count).map(|_| AtomicU64::new(0)).collect()))
+    }
+}
+
+impl Deref for Huge {
+    type Target = [AtomicU64];
+    fn deref(&self) -> &[AtomicU64] {
+        &self.0
+    }
+}
+
+impl Deref for Small {
+    type Target = [AtomicU64];
+    fn deref(&self) -> &[AtomicU64] {
+        &self.0
+    }
+}
+
+impl Deref for Plain {
+    type Target = [AtomicU64];
+    fn deref(&self) -> &[AtomicU64] {
+        &self.0
+    }
+}
+
+impl Table {
+    /// Memory to read from.
+    pub(crate) fn ground<G: Ground>(role: Role) -> Table {
+        Table { label: G::LABEL, role, start: start::<G>, weigh: None }
+    }
+}
+
+fn start<G: Ground>(_: &str, keys: u64) -> Option<Box<dyn Bench>> {
+    let words = G::words(keys as usize * LINE)?;
+    for (number, line) in words.chunks_exact(LINE).enumerate() {
+        line[0].store(number as u64, Ordering::Relaxed);
+    }
+    Some(Box::new(Lines { words, lines: keys }))
+}
+
+/// Lines whose first word is their number.
+struct Lines<G> {
+    words: G,
+    lines: u64,
+}
+
+impl<G: Ground> Lines<G> {
+    #[inline(always)]
+    fn line(&self, number: u64) -> &AtomicU64 {
+        &self.words[number as usize * LINE]
+    }
+
+    #[inline(always)]
+    fn is_right(&self, number: u64) -> bool {
+        // Relaxed: the words were written before the threads started.
+        self.line(number).load(Ordering::Relaxed) == number
+    }
+
+    /// Reads that do not depend on each other.
+    fn independent(&self, draw: &mut Uniform) -> u64 {
+        (0..BATCH).map(|_| u64::from(!self.is_right(draw.next()))).sum()
+    }
+
+    /// The same, asked for ahead.
+    fn prefetched(&self, draw: &mut Uniform) -> u64 {
+        let mut wrong = 0;
+        for _ in 0..BATCH / AHEAD as u64 {
+            let numbers: [u64; AHEAD] = std::array::from_fn(|_| draw.next());
+            numbers.iter().for_each(|number| prefetch(self.line(*number)));
+            wrong += numbers.iter().map(|number| u64::from(!self.is_right(*number))).sum::<u64>();
+        }
+        wrong
+    }
+
+    /// Each address depends on what was read before.
+    fn chained(&self, number: &mut u64) -> u64 {
+        let mut wrong = 0;
+        for step in 0..BATCH {
+            let found = self.line(*number).load(Ordering::Relaxed);
+            wrong += u64::from(found != *number);
+            *number = ((mix(found + step) >> 31) * self.lines) >> 32;
+        }
+        wrong
+    }
+}
+
+impl<G: Ground> Bench for Lines<G> {
+    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+        let laps = crew(heat.threads, |thread, gate| {
+            let mut draw = Uniform::new(self.lines, heat.round, thread);
+            let mut number = draw.next();
+            match heat.workload.name {
+                "read" => for_a_while(slot, gate, || (BATCH, self.independent(&mut draw))),
+                "read-prefetch" => for_a_while(slot, gate, || (BATCH, self.prefetched(&mut draw))),
+                "read-chain" => for_a_while(slot, gate, || (BATCH, self.chained(&mut number))),
+                other => unreachable!("{other} reads no lines"),
+            }
+        });
+        Wrong::unless_zero(wrong(&laps), heat.workload.name)?;
+        Ok(joint_rate(&laps))
+    }
+}

@@ -1,0 +1,3 @@
+//! Our own tables and rooms behind the rivals' traits.
+
+pub(crate) mod reclaim;

@@ -1,0 +1,246 @@
+//! The command as its users meet it: bad input, exit codes, files, and a tiny race end to end.
+#![deny(unsafe_code)]
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn quintet(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quintet"));
+    command.args(args).env_remove("NO_COLOR").output().expect("the command starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
+}
+
+/// An empty directory of its own for a test.
+fn scratch(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).expect("the target directory is writable");
+    path
+}
+
+fn is_empty(directory: &PathBuf) -> bool {
+    std::fs::read_dir(directory).expect("it exists").next().is_none()
+}
+
+/// Wrong use: exit code 2, nothing on stdout, one to three lines on stderr that say `part`.
+#[track_caller]
+fn refused(args: &[&str], part: &str) {
+    let output = quintet(args);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
+    assert_eq!(text(&output.stdout), "", "{args:?}");
+    assert!((1..=3).contains(&error.lines().count()), "{args:?}: {error}");
+    assert!(error.contains(part), "{args:?}: {error}");
+}
+
+#[test]
+fn bad_input_is_explained_in_three_lines() {
+    refused(&["race", "--family", "rivls"], "did you mean --family rivals?");
+    refused(&["race", "--family", "nonsense-xyz"], "the families are");
+    refused(&["race", "--threads", "0"], "zero");
+    refused(&["race", "--threads", "two"], "not a number");
+    refused(&["race", "--threads", "99999"], "too many");
+    refused(&["race", "--threads", ""], "not a number");
+    refused(&["race", "--keys", "0"], "zero");
+    refused(&["race", "--rounds", "0"], "--rounds");
+    refused(&["race", "--rounds", "x"], "invalid value");
+    refused(&["race", "--workload", "hot"], "did you mean --workload hit");
+    refused(&["race", "--no-such-option"], "--no-such-option");
+    refused(&["rase"], "race");
+    refused(&["torture", "--family", "rival"], "did you mean --family rivals?");
+    refused(&["torture", "--threads", "0"], "--threads");
+    refused(&["torture", "--seconds", "0"], "--seconds");
+    refused(&["weigh", "rivals", "no such table", "10"], "no table");
+}
+
+#[test]
+fn unwritable_files_are_refused_before_the_race() {
+    let directory = scratch("unwritable");
+    let inside_nothing = directory.join("missing").join("out.json");
+    refused(&["race", "--json", inside_nothing.to_str().unwrap()], "cannot write");
+    refused(&["race", "--json", directory.to_str().unwrap()], "directory");
+    refused(&["race", "--html", inside_nothing.to_str().unwrap()], "cannot write");
+    refused(&["torture", "--json", inside_nothing.to_str().unwrap()], "cannot write");
+    assert!(is_empty(&directory));
+}
+
+#[test]
+fn a_later_refusal_leaves_no_file_of_an_earlier_option() {
+    let directory = scratch("later");
+    let good = directory.join("out.json");
+    let bad = directory.join("missing").join("out.html");
+    refused(
+        &["race", "--json", good.to_str().unwrap(), "--html", bad.to_str().unwrap()],
+        "cannot write",
+    );
+    assert!(is_empty(&directory));
+}
+
+#[test]
+fn help_version_choose_and_list_are_fine() {
+    for args in [&["--help"][..], &["--version"], &["choose"], &["race", "--list"]] {
+        let output = quintet(args);
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert!(!output.stdout.is_empty(), "{args:?}");
+        assert!(!text(&output.stdout).contains('\x1b'), "colour without a terminal: {args:?}");
+    }
+    let list = text(&quintet(&["race", "--list"]).stdout);
+    for word in ["rivals", "reclaim", "region", "hit-zipf", "memory-after-remove", "stalled"] {
+        assert!(list.contains(word), "{word}");
+    }
+}
+
+/// A race over few keys and rounds.
+fn tiny(family: &str, more: &[&str]) -> Output {
+    let args = ["race", "--family", family, "--quick", "--keys", "200", "--rounds", "2"];
+    quintet(&[&args[..], more].concat())
+}
+
+fn lines(output: &[u8]) -> Vec<Value> {
+    let text = text(output);
+    text.lines().map(|line| serde_json::from_str(line).expect("one object per line")).collect()
+}
+
+const FIELDS: [&str; 20] = [
+    "family",
+    "workload",
+    "table",
+    "version",
+    "threads",
+    "processes",
+    "keys",
+    "mops",
+    "rounds",
+    "p50_ns",
+    "p9999_ns",
+    "max_ns",
+    "disturbed",
+    "jitter_ns",
+    "bytes_per_entry",
+    "hit_ratio",
+    "ratio_to_best_rival",
+    "ratio_low",
+    "ratio_high",
+    "limit",
+];
+
+fn names<'a>(lines: &'a [Value], field: &str) -> BTreeSet<&'a str> {
+    lines.iter().filter_map(|line| line[field].as_str()).collect()
+}
+
+#[test]
+fn a_tiny_race_of_the_rivals_measures_every_workload() {
+    let output = tiny("rivals", &["--threads", "1", "--json", "-"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let lines = lines(&output.stdout);
+    for line in &lines {
+        let object = line.as_object().expect("an object");
+        assert!(object.keys().all(|field| FIELDS.contains(&field.as_str())), "{line}");
+        assert!(object.values().all(|value| !value.is_null()), "{line}");
+        assert_eq!((&line["family"], &line["keys"]), (&"rivals".into(), &200.into()));
+        assert!(line.get("ratio_to_best_rival").is_none(), "no table here is ours: {line}");
+    }
+    let workloads = names(&lines, "workload");
+    for name in [
+        "hit",
+        "miss",
+        "insert",
+        "grow",
+        "update",
+        "remove",
+        "mix90",
+        "mix50",
+        "churn",
+        "hit-zipf",
+        "hit-str",
+        "memory",
+        "memory-after-remove",
+    ] {
+        assert!(workloads.contains(name), "{name} is missing from {workloads:?}");
+    }
+    assert!(names(&lines, "table").len() >= 9);
+    let pick =
+        |workload: &'static str| lines.iter().filter(move |line| line["workload"] == workload);
+    assert!(pick("hit").all(|line| line["mops"].as_f64() > Some(0.0) && line["rounds"] == 2));
+    assert!(pick("grow").all(|line| line["max_ns"].is_u64() && line["mops"].as_f64() > Some(0.0)));
+    assert!(pick("memory").all(|line| line["bytes_per_entry"].is_number()));
+}
+
+#[test]
+fn our_lines_carry_a_ratio_and_limits_carry_none() {
+    let output = tiny("reclaim", &["--threads", "1,2", "--json", "-"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let lines = lines(&output.stdout);
+    let ours = |line: &&Value| ["quintet", "quintet (qsbr)"].iter().any(|n| line["table"] == *n);
+    for line in &lines {
+        assert_eq!(ours(&line), line["ratio_to_best_rival"].is_number(), "{line}");
+        if ours(&line) {
+            let number = |field: &str| line[field].as_f64().expect("a number");
+            assert!(number("ratio_low") <= number("ratio_to_best_rival"), "{line}");
+            assert!(number("ratio_to_best_rival") <= number("ratio_high"), "{line}");
+        }
+    }
+    let limits = lines.iter().filter(|line| line["limit"] == true);
+    let limits: BTreeSet<&str> = limits.filter_map(|line| line["table"].as_str()).collect();
+    assert!(limits.contains("quintet (fence)") && limits.contains("fence (SeqCst)"), "{limits:?}");
+    let threads: BTreeSet<u64> = lines.iter().filter_map(|line| line["threads"].as_u64()).collect();
+    assert_eq!(threads, BTreeSet::from([1, 2]));
+}
+
+#[test]
+fn files_are_whole_and_nothing_else_is_left() {
+    let directory = scratch("files");
+    let (json, html) = (directory.join("out.json"), directory.join("out.html"));
+    std::fs::write(&json, "an older result").unwrap();
+    let more = ["--workload", "hit", "--threads", "1"];
+    let files = ["--json", json.to_str().unwrap(), "--html", html.to_str().unwrap()];
+    let output = tiny("rivals", &[&more[..], &files].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("rivals hit, 200 keys"), "the table is shown as well");
+    assert!(lines(&std::fs::read(&json).unwrap()).len() >= 9);
+    let page = std::fs::read_to_string(&html).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("papaya"));
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 2);
+}
+
+#[test]
+fn torture_prints_its_seed_first_and_finds_nothing() {
+    let args = ["torture", "--family", "reclaim", "--seconds", "1", "--seed", "7"];
+    let output = quintet(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("seed 7"), "{}", text(&output.stdout));
+
+    let output = quintet(&[&args[..], &["--json", "-"]].concat());
+    let lines = lines(&output.stdout);
+    assert_eq!(lines.len(), 3);
+    for line in lines {
+        assert_eq!((&line["family"], &line["seed"]), (&"reclaim".into(), &7.into()));
+        assert_eq!((&line["violations"], &line["leaks"]), (&0.into(), &0.into()));
+        assert!(line["operations"].as_u64() > Some(0));
+    }
+}
+
+/// Ctrl-C in the middle of a race: exit code 130, and neither a result nor its unfinished form.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_race_leaves_no_file() {
+    let directory = scratch("interrupted");
+    let json = directory.join("out.json");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_quintet"))
+        .args(["race", "--family", "rivals", "--json", json.to_str().unwrap()])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("the command starts");
+    while is_empty(&directory) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(is_empty(&directory));
+}

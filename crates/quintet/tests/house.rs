@@ -1,0 +1,107 @@
+//! The order of the house: what no room may name.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Rooms by floor: a room imports rooms of lower floors only.
+const FLOORS: &[&[&str]] = &[
+    &["sync"],
+    &["hash", "probe", "roster", "region"],
+    &["reclaim"],
+    &["migrate"],
+    &["item_set", "word_map", "twin_map", "tier_cache", "seen_set"],
+    &["hash_map", "explore"],
+];
+
+/// The two faces that stand on a family.
+const FACES: &[(&str, &str)] = &[("hash_map", "item_set"), ("explore", "seen_set")];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// (room, file, code without comments), for every source file of the library.
+fn house() -> Vec<(String, PathBuf, String)> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    assert!(files.len() > 20, "the walk found the house");
+    files
+        .into_iter()
+        .map(|file| {
+            let inside = file.strip_prefix(&src).unwrap();
+            let room = inside.components().next().unwrap().as_os_str().to_string_lossy();
+            let code = fs::read_to_string(&file).unwrap();
+            let code =
+                code.lines().map(|line| line.split("//").next().unwrap_or("").to_owned() + "\n");
+            (room.trim_end_matches(".rs").to_owned(), inside.to_path_buf(), code.collect())
+        })
+        .collect()
+}
+
+fn floor(room: &str) -> Option<usize> {
+    FLOORS.iter().position(|rooms| rooms.contains(&room))
+}
+
+#[test]
+fn atomics_are_named_in_sync_only() {
+    for (room, file, code) in house() {
+        if room != "sync" {
+            for name in
+                ["sync::atomic", "portable_atomic", "compiler_fence", "cfg(loom)", "cfg(shuttle)"]
+            {
+                assert!(!code.contains(name), "{} names `{name}`; use crate::sync", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn rooms_import_lower_floors_only() {
+    for (room, file, code) in house() {
+        let Some(own) = floor(&room) else { continue };
+        for other in FLOORS.iter().copied().flatten().filter(|other| **other != room) {
+            let named = [
+                format!("crate::{other}::"),
+                format!("crate::{other};"),
+                format!("crate::{{{other}"),
+            ]
+            .iter()
+            .any(|path| code.contains(path));
+            let allowed = floor(other) < Some(own)
+                && (floor(other) != floor("item_set") || FACES.contains(&(room.as_str(), other)));
+            assert!(allowed || !named, "{} names `crate::{other}`", file.display());
+        }
+    }
+}
+
+#[test]
+fn pure_rooms_have_no_atomics_and_no_unsafe_code() {
+    for (room, file, code) in house() {
+        if ["hash", "probe"].contains(&room.as_str()) {
+            assert!(
+                !code.contains("unsafe") && !code.contains("Atomic"),
+                "{} is not pure",
+                file.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn platform_switches_live_in_three_rooms() {
+    for (room, file, code) in house() {
+        if !["sync", "region", "reclaim", "tier_cache"].contains(&room.as_str()) {
+            for name in ["target_os", "cfg(unix", "cfg(windows", "target_arch"] {
+                assert!(!code.contains(name), "{} switches on `{name}`", file.display());
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+# Verbs of this repository. Each line also works typed by hand.
+
+# list the verbs
+default:
+    @just --list
+
+# race every table against its rivals on this machine
+race *args:
+    cargo run --release -- race {{args}}
+
+# stress, histories and controls
+torture *args:
+    cargo run --release -- torture {{args}}
+
+# what the README promises
+test:
+    cargo test --workspace
+
+# format everything
+fmt:
+    cargo fmt --all
+
+# every lint as an error
+lint:
+    cargo clippy --workspace --all-targets --all-features -- -D warnings
+
+# documentation, opened in a browser
+docs:
+    cargo doc --workspace --no-deps --all-features --open
+
+# all lanes of the continuous build, or those named
+ci *lanes:
+    .ci/run {{lanes}}
+
+# the lanes without their wall budgets
+full:
+    FULL=1 LOOM_MAX_PREEMPTIONS=3 TORTURE_SECONDS=3600 .ci/run
