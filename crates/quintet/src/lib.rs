@@ -15,9 +15,11 @@ mod roster;
 #[allow(dead_code)]
 mod sync;
 
+pub mod seen_set;
 pub mod word_map;
 
 pub use region::{AllocError, Pages};
+pub use seen_set::{SeenPrints, SeenSet};
 pub use word_map::WordMap;
 
 /// Rooms below the tables, for the `quintet` command to measure. Not part of the API: may change at any time.
