@@ -17,17 +17,20 @@ fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// On Ctrl-C: removes unfinished files, shows the cursor again, exits with 130.
+/// On Ctrl-C: ends the process with 130.
 pub(crate) fn remove_unfinished_on_interrupt() {
     // Without the handler Ctrl-C still ends the process; only an unfinished file would stay.
-    let _ = ctrlc::set_handler(|| {
-        let files = unfinished();
-        for file in files.iter() {
-            let _ = fs::remove_file(file);
-        }
-        crate::ui::show_cursor();
-        std::process::exit(i32::from(Exit::Interrupted.code()));
-    });
+    let _ = ctrlc::set_handler(|| end(Exit::Interrupted));
+}
+
+/// Ends the process at once: removes unfinished files and shows the cursor again.
+pub(crate) fn end(exit: Exit) -> ! {
+    let files = unfinished();
+    for file in files.iter() {
+        let _ = fs::remove_file(file);
+    }
+    crate::ui::show_cursor();
+    std::process::exit(i32::from(exit.code()));
 }
 
 /// Where results go: a file, or standard output for `-`.

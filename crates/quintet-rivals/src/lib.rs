@@ -19,9 +19,9 @@
 //!
 //! Rivals that lack a form:
 //!
-//! - leapfrog holds only numbers, so it has no [`Texts`] form. With debug assertions it may panic
-//!   when keys come and go (a check of its own that it marks as failing now and then); without
-//!   them it forgets to free an old table there.
+//! - leapfrog holds only numbers, so it has no [`Texts`] form. It hangs when keys come and
+//!   go without end, so it takes no part in `churn`, and its answers to concurrent inserts and
+//!   removes of one key do not add up, so where several threads do that it is a yardstick.
 //! - dashmap 7 exists as a release candidate only; the newest stable version runs.
 //! - whirlwind is asynchronous only and needs a runtime to be driven; it is left out.
 #![deny(unsafe_code)]

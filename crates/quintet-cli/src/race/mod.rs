@@ -21,6 +21,7 @@ mod runner;
 mod scale;
 mod show;
 mod stats;
+mod watch;
 mod weather;
 
 use crate::args::{self, RaceArgs, WeighArgs};
@@ -30,8 +31,10 @@ use crate::output::Output;
 use crate::ui;
 use family::Family;
 use plan::{Clock, Wish};
+use runner::{Course, Outcome};
 use std::path::Path;
 use std::time::Duration;
+use watch::Watch;
 
 /// Rounds, unless the user asks for another number.
 const ROUNDS: usize = 7;
@@ -66,26 +69,27 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
         (true, Some(_)) => Some(FAMILY),
     };
     // Starting, checking and dropping the last tables is part of the promise.
-    let mut clock = Clock::new(budget.map(|budget| budget.mul_f64(0.93)), contests);
-    let bar = ui::progress(contests as u64);
+    let mut course = Course {
+        rounds: args.rounds.unwrap_or(ROUNDS),
+        clock: Clock::new(budget.map(|budget| budget.mul_f64(0.93)), contests),
+        bar: ui::progress(contests as u64),
+        watch: Watch::start(),
+    };
     let mut records = Vec::new();
     let mut skipped = Vec::new();
     for stage in &stages {
         let tables = (stage.family.tables)();
-        let outcome = if stage.is_weighed() {
-            let outcome = weigh_stage(stage, &tables, &clock, &bar)?;
-            clock.done(1);
-            outcome
-        } else {
-            runner::run_stage(stage, &tables, args.rounds.unwrap_or(ROUNDS), &mut clock, &bar)?
+        let outcome = match stage.is_weighed() {
+            true => weigh_stage(stage, &tables, &mut course)?,
+            false => runner::run_stage(stage, &tables, &mut course)?,
         };
         if !quiet {
-            bar.suspend(|| show::blocks(&outcome.records));
+            course.bar.suspend(|| show::blocks(&outcome.records));
         }
         records.extend(outcome.records);
         skipped.extend(outcome.skipped);
     }
-    bar.finish_and_clear();
+    course.bar.finish_and_clear();
     for contest in skipped {
         eprintln!("not run: {contest}");
     }
@@ -107,20 +111,19 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
 fn weigh_stage(
     stage: &plan::Stage<'_>,
     tables: &[family::Table],
-    clock: &Clock,
-    bar: &indicatif::ProgressBar,
-) -> Result<runner::Outcome, Fail> {
-    bar.set_message(format!("{} memory, {} keys", stage.family.name, stage.keys));
-    bar.inc(1);
-    let mut outcome = runner::Outcome::default();
+    course: &mut Course,
+) -> Result<Outcome, Fail> {
+    course.bar.set_message(format!("{} memory, {} keys", stage.family.name, stage.keys));
+    let mut outcome = Outcome::default();
     // A generous guess: a microsecond per key and table.
     let work = Duration::from_micros(stage.keys) * tables.len() as u32;
-    if !scale::can_weigh() || clock.forbids(work) {
+    if !scale::can_weigh() || course.clock.forbids(work) {
         let why = if scale::can_weigh() { "no time left" } else { "this system does not tell" };
         outcome.skipped.push(format!("{} memory, {} keys: {why}", stage.family.name, stage.keys));
     } else {
         outcome.records = scale::weigh_stage(stage, tables)?;
     }
+    course.step();
     Ok(outcome)
 }
 

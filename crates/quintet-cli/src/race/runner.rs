@@ -4,6 +4,7 @@ use super::family::{Bench, Heat, Measure, Role, Sample, Table, Workload, Wrong};
 use super::plan::{Clock, Stage};
 use super::record::Record;
 use super::stats::{median, ratio};
+use super::watch::Watch;
 use crate::fail::Fail;
 use indicatif::ProgressBar;
 use quintet_rivals::Label;
@@ -21,12 +22,24 @@ struct Lane {
 }
 
 impl Lane {
+    /// A table whose answers cannot be believed is a yardstick.
+    fn role(&self, threads: usize) -> Role {
+        if self.bench.is_exact(threads) { self.role } else { Role::Limit }
+    }
+
     /// Runs a round. A rival that panics breaks down and gives no sample; ours gives a wrong answer.
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Option<Sample>, Wrong> {
+    fn round(
+        &mut self,
+        heat: &Heat,
+        slot: Duration,
+        watch: &Watch,
+    ) -> Result<Option<Sample>, Wrong> {
         if self.broken {
             return Ok(None);
         }
-        let result = catch_unwind(AssertUnwindSafe(|| self.bench.round(heat, slot)));
+        let what = format!("{} in {}", self.label.name, heat.workload.name);
+        let round = || catch_unwind(AssertUnwindSafe(|| self.bench.round(heat, slot)));
+        let result = watch.over(what, round);
         match (result, self.role) {
             (Ok(sample), _) => sample.map(Some),
             (Err(_), Role::Ours) => Err(Wrong("it panicked".to_owned())),
@@ -47,15 +60,33 @@ pub(crate) struct Outcome {
     pub(crate) skipped: Vec<String>,
 }
 
+/// What all stages of a race share.
+pub(crate) struct Course {
+    /// Rounds per contest.
+    pub(crate) rounds: usize,
+    /// The time.
+    pub(crate) clock: Clock,
+    /// The progress.
+    pub(crate) bar: ProgressBar,
+    /// Notices a table that hangs.
+    pub(crate) watch: Watch,
+}
+
+impl Course {
+    /// Tells that one contest is over.
+    pub(crate) fn step(&mut self) {
+        self.clock.done(1);
+        self.bar.inc(1);
+    }
+}
+
 /// Runs all contests of a timed stage.
 pub(crate) fn run_stage(
     stage: &Stage<'_>,
     tables: &[Table],
-    rounds: usize,
-    clock: &mut Clock,
-    bar: &ProgressBar,
+    course: &mut Course,
 ) -> Result<Outcome, Fail> {
-    bar.set_message(format!("{} {}: making tables", stage.family.name, stage.name));
+    course.bar.set_message(format!("{} {}: making tables", stage.family.name, stage.name));
     let mut lanes: Vec<Lane> = tables.iter().filter_map(|table| lane(stage, table)).collect();
     let mut outcome = Outcome::default();
     for turn in &stage.turns {
@@ -63,8 +94,8 @@ pub(crate) fn run_stage(
             let names: Vec<&str> = turn.iter().map(|workload| workload.name).collect();
             let title = format!("{} {}", stage.family.name, names.join("+"));
             let heat = format!("{title}, {} keys, {threads} threads", stage.keys);
-            bar.set_message(heat.clone());
-            let finished = run_turn(stage, turn, threads, &mut lanes, rounds, clock)?;
+            course.bar.set_message(heat.clone());
+            let finished = run_turn(stage, turn, threads, &mut lanes, course)?;
             for lane in lanes.iter().filter(|lane| lane.broken) {
                 outcome.skipped.push(format!("{heat}: {} panicked and is out", lane.label.name));
             }
@@ -73,8 +104,7 @@ pub(crate) fn run_stage(
                 true => outcome.records.extend(records(stage, turn, threads, &lanes)),
                 false => outcome.skipped.push(format!("{heat}: no time left")),
             }
-            clock.done(1);
-            bar.inc(1);
+            course.step();
         }
     }
     for lane in &mut lanes {
@@ -95,17 +125,17 @@ fn run_turn(
     turn: &[&'static Workload],
     threads: usize,
     lanes: &mut [Lane],
-    rounds: usize,
-    clock: &Clock,
+    course: &Course,
 ) -> Result<bool, Fail> {
-    let slot = clock.slot((rounds + 1) * lanes.len() * turn.len());
+    let rounds = course.rounds;
+    let slot = course.clock.slot((rounds + 1) * lanes.len() * turn.len());
     lanes.iter_mut().for_each(|lane| lane.samples = vec![Vec::new(); turn.len()]);
     for round in 0..=rounds {
         let start = Instant::now();
         for lane in lanes.iter_mut().filter(|lane| !lane.broken) {
             for (place, workload) in turn.iter().enumerate() {
                 let heat = Heat { workload, threads, keys: stage.keys, round: round as u64 };
-                match lane.round(&heat, slot) {
+                match lane.round(&heat, slot, &course.watch) {
                     Ok(Some(sample)) if round > 0 => lane.samples[place].push(sample),
                     Ok(_) => {}
                     Err(wrong) => return Err(failed(stage, workload.name, lane, &wrong)),
@@ -113,7 +143,7 @@ fn run_turn(
             }
         }
         // Fixed work takes as long as it takes: after the warm-up its length is known.
-        if round == 0 && clock.forbids(start.elapsed().mul_f64(rounds as f64)) {
+        if round == 0 && course.clock.forbids(start.elapsed().mul_f64(rounds as f64)) {
             return Ok(false);
         }
     }
@@ -146,7 +176,7 @@ fn records(
 ) -> Vec<Record> {
     let mut records = Vec::new();
     for (place, workload) in turn.iter().enumerate() {
-        let best = best_rival(lanes, place, workload.measure);
+        let best = best_rival(lanes, threads, place, workload.measure);
         for lane in lanes {
             let mut record = Record {
                 family: stage.family.name,
@@ -156,11 +186,11 @@ fn records(
                 threads,
                 keys: stage.keys,
                 rounds: lane.samples[place].len(),
-                limit: lane.role == Role::Limit,
+                limit: lane.role(threads) == Role::Limit,
                 ..Record::default()
             };
             describe(&mut record, &lane.samples[place]);
-            if lane.role == Role::Ours {
+            if lane.role(threads) == Role::Ours {
                 let ours = figures(lane, place, workload.measure);
                 let more_is_better = workload.measure == Measure::Rate;
                 let paired = best.as_ref().and_then(|best| ratio(&ours, best, more_is_better));
@@ -175,8 +205,8 @@ fn records(
 }
 
 /// The rounds of the rival with the best median.
-fn best_rival(lanes: &[Lane], place: usize, measure: Measure) -> Option<Vec<f64>> {
-    let rivals = lanes.iter().filter(|lane| lane.role == Role::Rival);
+fn best_rival(lanes: &[Lane], threads: usize, place: usize, measure: Measure) -> Option<Vec<f64>> {
+    let rivals = lanes.iter().filter(|lane| lane.role(threads) == Role::Rival);
     let rounds = rivals.map(|lane| figures(lane, place, measure));
     let better = |a: &Vec<f64>, b: &Vec<f64>| match measure {
         Measure::Rate => median(a).total_cmp(&median(b)),

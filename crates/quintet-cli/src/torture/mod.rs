@@ -8,6 +8,7 @@ mod linear;
 mod reclaim;
 mod rivals;
 mod verdict;
+mod word;
 
 use crate::args::TortureArgs;
 use crate::fail::{Exit, Fail};
@@ -47,6 +48,7 @@ fn families() -> Vec<Family> {
         Family { name: "controls", checks: controls::checks() },
         Family { name: "rivals", checks: rivals::checks() },
         Family { name: "reclaim", checks: reclaim::checks() },
+        Family { name: "word", checks: word::checks() },
     ]
 }
 

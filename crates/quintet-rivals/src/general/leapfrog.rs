@@ -1,5 +1,11 @@
 //! leapfrog's `LeapMap`, with its `stable_alloc` feature. Numbers only: its values need atomics
 //! and two reserved values.
+//!
+//! Not exact: when two threads insert and remove the same keys, the inserts that said "new" minus the
+//! removes that said "was there" differ from what is present at the end, with one thread never.
+//!
+//! Not lasting: a sliding window of 10,000 keys, moved on by one thread, ends in an endless loop
+//! inside `insert` (helping a migration that never finishes); with debug assertions it panics.
 
 use super::{Access, Map};
 use crate::{Hasher, Label, Words};
@@ -15,6 +21,8 @@ impl std::fmt::Debug for Leapfrog {
 
 impl Map<Words> for Leapfrog {
     const LABEL: Label = Label::new("leapfrog", "0.3.3");
+    const EXACT: bool = false;
+    const LASTING: bool = false;
     type Access<'a> = &'a Self;
 
     fn with_capacity(capacity: usize) -> Self {

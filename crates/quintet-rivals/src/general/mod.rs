@@ -20,6 +20,11 @@ use crate::{Kind, Label, Words};
 pub trait Map<T: Kind>: Sized + Send + Sync + 'static {
     /// Name and version.
     const LABEL: Label;
+    /// Whether the answers of concurrent inserts and removes of one key can be believed. A map that
+    /// answers wrongly there is no bar for one that answers rightly.
+    const EXACT: bool = true;
+    /// Whether the map lives through keys that come and go without end.
+    const LASTING: bool = true;
     /// What one thread holds while it uses the map.
     type Access<'a>: Access<T>
     where

@@ -27,6 +27,9 @@ pub struct Plan {
     pub seed: Option<u64>,
     /// A thread pauses before one in so many operations; 0 is never.
     pub pause_every: u32,
+    /// All threads wait for one another after so many operations each, so that they run at the
+    /// same time and not one after the other; 0 is never.
+    pub meet_every: u64,
 }
 
 impl Default for Plan {
@@ -39,6 +42,7 @@ impl Default for Plan {
             clock: ClockKind::Counter,
             seed: None,
             pause_every: 64,
+            meet_every: 32,
         }
     }
 }
@@ -76,6 +80,9 @@ fn work<'c, T: TableUnderTest>(
     for i in 0..operations as u64 {
         if !worker.keep_going() {
             break;
+        }
+        if plan.meet_every > 0 && i % plan.meet_every == 0 {
+            worker.meet();
         }
         worker.pause();
         let key = if slides {

@@ -49,8 +49,7 @@ impl Bug {
     }
 }
 
-/// The broken table. A shard grows all the time: entries move from `old` to `new`, then the two
-/// change places.
+/// The broken table.
 #[derive(Debug)]
 pub struct Broken {
     bug: Bug,
@@ -63,10 +62,16 @@ pub struct Broken {
 
 #[derive(Debug, Default)]
 struct Shard {
-    old: HashMap<u64, u64>,
-    new: HashMap<u64, u64>,
-    /// What each key held before its last change.
-    previous: HashMap<u64, Cell>,
+    slots: HashMap<u64, Slot>,
+    /// The key used last, which a mover moves next.
+    last: u64,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    cell: Cell,
+    /// What the key held before its last change.
+    previous: Cell,
 }
 
 /// A thread's access to a [`Broken`] table.
@@ -79,25 +84,15 @@ pub struct BrokenHandle<'t> {
 }
 
 impl Shard {
-    /// What a key holds; moves it to the new table on the way.
-    fn load(&mut self, key: u64) -> Cell {
-        if let Some(value) = self.old.remove(&key) {
-            self.new.insert(key, value);
-        }
-        self.new.get(&key).copied()
+    fn slot(&mut self, key: u64) -> &mut Slot {
+        self.slots.entry(key).or_default()
     }
+}
 
-    fn store(&mut self, key: u64, cell: Cell) {
-        let before = self.load(key);
-        if before != cell {
-            self.previous.insert(key, before);
-        }
-        match cell {
-            Some(value) => self.new.insert(key, value),
-            None => self.new.remove(&key),
-        };
-        if self.old.is_empty() {
-            std::mem::swap(&mut self.old, &mut self.new);
+impl Slot {
+    fn store(&mut self, cell: Cell) {
+        if cell != self.cell {
+            self.previous = std::mem::replace(&mut self.cell, cell);
         }
     }
 }
@@ -113,12 +108,23 @@ impl Broken {
         &self.shards[key as usize % SHARDS]
     }
 
+    /// What a key holds now.
+    fn load(&self, key: u64) -> Cell {
+        lock(self.shard(key)).slot(key).cell
+    }
+
+    fn store(&self, key: u64, cell: Cell) {
+        lock(self.shard(key)).slot(key).store(cell);
+    }
+
     /// Does an operation as it should be done.
     fn correctly(&self, key: u64, op: Op, id: u64) -> Ret {
         let mut shard = lock(self.shard(key));
-        let mut cell = shard.load(key);
+        shard.last = key;
+        let slot = shard.slot(key);
+        let mut cell = slot.cell;
         let ret = run(&mut cell, op, id);
-        shard.store(key, cell);
+        slot.store(cell);
         ret
     }
 
@@ -134,14 +140,14 @@ impl Broken {
     }
 
     fn lost_update(&self, key: u64, op: Op, id: u64) -> Option<Ret> {
-        let before = lock(self.shard(key)).load(key);
+        let before = self.load(key);
         let mut cell = before;
         let ret = run(&mut cell, op, id);
         if cell == before {
             return None;
         }
         self.let_others_work();
-        lock(self.shard(key)).store(key, cell);
+        self.store(key, cell);
         Some(ret)
     }
 
@@ -150,49 +156,46 @@ impl Broken {
             return None;
         }
         let mut shard = lock(self.shard(key));
-        let mut stale = shard.previous.get(&key).copied().flatten();
-        let fresh = shard.load(key);
-        (run(&mut { fresh }, op, 0) != run(&mut { stale }, op, 0)).then(|| run(&mut stale, op, 0))
+        let slot = shard.slot(key);
+        let [fresh, stale] = [slot.cell, slot.previous].map(|mut cell| run(&mut cell, op, 0));
+        (fresh != stale).then_some(stale)
     }
 
-    /// Moves an entry of the key's shard, wrongly; tells whether there was one.
+    /// Moves an entry of the key's shard as if to a larger table, wrongly; tells whether it could.
     fn resurrect(&self, key: u64) -> bool {
-        let entry = lock(self.shard(key)).old.iter().next().map(|(&key, &value)| (key, value));
-        let Some((key, value)) = entry else { return false };
+        let key = lock(self.shard(key)).last;
+        let Some(copied) = self.load(key) else { return false };
         self.let_others_work();
-        let mut shard = lock(self.shard(key));
-        if shard.load(key).is_none() {
-            shard.new.insert(key, value);
-        }
+        lock(self.shard(key)).slot(key).cell.get_or_insert(copied);
         true
     }
 
     fn non_atomic_put(&self, key: u64, op: Op) -> Option<Ret> {
         let (Op::Put(value) | Op::Insert(value)) = op else { return None };
-        let before = lock(self.shard(key)).load(key)?;
-        lock(self.shard(key)).store(key, None);
+        let before = self.load(key)?;
+        self.store(key, None);
         self.let_others_work();
-        lock(self.shard(key)).store(key, Some(value));
+        self.store(key, Some(value));
         Some(if op.kind() == Kind::Put { Ret::Done } else { Ret::Value(Some(before)) })
     }
 
     fn duplicate_insert(&self, key: u64, op: Op, id: u64) -> Option<Ret> {
         let inserts = matches!(op, Op::InsertNew(_) | Op::GetOrInsert(_) | Op::SetInsert);
-        let mut cell = lock(self.shard(key)).load(key);
+        let mut cell = self.load(key);
         if !inserts || cell.is_some() {
             return None;
         }
         let ret = run(&mut cell, op, id);
         self.let_others_work();
-        lock(self.shard(key)).store(key, cell);
+        self.store(key, cell);
         Some(ret)
     }
 
     /// Sleeps through some operations of other threads, as a preempted thread does.
     fn let_others_work(&self) {
         // ORDERING: figures only.
-        let until = self.operations.load(Ordering::Relaxed) + 64;
-        for _ in 0..2_000 {
+        let until = self.operations.load(Ordering::Relaxed) + 32;
+        for _ in 0..200 {
             thread::yield_now();
             if self.operations.load(Ordering::Relaxed) > until {
                 return;

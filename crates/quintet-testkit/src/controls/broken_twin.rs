@@ -23,17 +23,22 @@ pub struct Twin<const TORN: bool, const BACK: bool> {
 /// What a guard of a [`Twin`] shows.
 struct Guard<'t> {
     map: Arc<Map>,
-    /// Reads go here instead, if the snapshot is torn.
+    /// Reads go here instead, once there is a newer version, if the snapshot is torn.
     torn: Option<&'t Mutex<[Arc<Map>; 2]>>,
 }
 
 impl View for Guard<'_> {
     fn get(&self, key: u64) -> Cell {
         let Some(shared) = self.torn else { return self.map.get(&key).copied() };
-        for _ in 0..4 {
+        let mut newest = Arc::clone(&lock(shared)[0]);
+        for _ in 0..100 {
+            if !Arc::ptr_eq(&newest, &self.map) {
+                break;
+            }
             thread::yield_now();
+            newest = Arc::clone(&lock(shared)[0]);
         }
-        lock(shared)[0].get(&key).copied()
+        newest.get(&key).copied()
     }
 }
 

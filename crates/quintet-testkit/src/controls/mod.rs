@@ -57,6 +57,8 @@ pub struct ControlReport {
     pub histories: u64,
     /// Histories in which a violation was found.
     pub caught: u64,
+    /// Keys (or guards) violated in all of them.
+    pub violations: u64,
     /// Keys that were left undecided.
     pub unknown: u64,
     /// Operations (or guards) checked.
@@ -80,8 +82,8 @@ impl fmt::Display for ControlReport {
         let kind = if self.broken { "broken" } else { "correct" };
         write!(
             f,
-            "{} ({kind}): caught in {} of {} histories, {} operations, overlap {:.2}",
-            self.name, self.caught, self.histories, self.operations, self.overlap
+            "{} ({kind}): caught in {} of {} histories by {} violations, {} operations, overlap {:.2}",
+            self.name, self.caught, self.histories, self.violations, self.operations, self.overlap
         )
     }
 }
@@ -125,6 +127,7 @@ pub fn tables<T: TableUnderTest>(
         broken,
         histories: all.histories,
         caught,
+        violations: all.violations.len() as u64,
         unknown: all.unknown,
         operations: all.operations,
         overlap: all.overlap(),
@@ -132,7 +135,7 @@ pub fn tables<T: TableUnderTest>(
     }
 }
 
-/// Checks histories of a two-copy map, with as many guards as the plan has operations.
+/// Checks histories of a two-copy map, with a guard for four operations of the plan.
 pub fn twins<S: SnapshotUnderTest>(
     plan: &ControlPlan,
     name: &'static str,
@@ -142,7 +145,7 @@ pub fn twins<S: SnapshotUnderTest>(
     let mut caught = 0;
     for history in 0..plan.histories as u64 {
         let plan = SnapshotPlan {
-            guards: plan.operations,
+            guards: plan.operations / 4,
             seed: Some(derive(plan.seed, history)),
             ..SnapshotPlan::default()
         };
@@ -155,6 +158,7 @@ pub fn twins<S: SnapshotUnderTest>(
         broken,
         histories: all.histories,
         caught,
+        violations: all.violations.len() as u64,
         unknown: 0,
         operations: all.guards,
         overlap: 1.0 + all.overlapping as f64 / all.guards.max(1) as f64,

@@ -56,6 +56,16 @@ fn parse_stolen(stat: &str) -> u64 {
 mod tests {
     use super::*;
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn faults_and_switches_are_counted_apart() {
+        let (faults, switches) = faults_and_switches();
+        std::hint::black_box(vec![1u8; 40 << 20]);
+        assert!(faults_and_switches().0 > faults);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert!(faults_and_switches().1 > switches);
+    }
+
     #[test]
     fn reads_the_stolen_ticks() {
         let stat = "cpu  11 12 13 14 15 16 17 18 19 20\ncpu0 1 1 1 1 1 1 1 1 1 1\n";

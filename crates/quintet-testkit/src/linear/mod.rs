@@ -93,10 +93,12 @@ impl Checker {
 
     /// Checks a history, key by key.
     pub fn check(&self, history: &History) -> Report {
-        let mut operations: Vec<&Operation> = history.operations().iter().collect();
-        operations.sort_unstable_by_key(|operation| {
-            (operation.key, operation.thread, operation.invoked, operation.returned)
-        });
+        let recorded = history.operations();
+        // Stable by key, so that a key's operations stay grouped by thread and in order.
+        let mut by_key: Vec<(u64, usize)> =
+            recorded.iter().enumerate().map(|(at, operation)| (operation.key, at)).collect();
+        by_key.sort_unstable();
+        let operations: Vec<Operation> = by_key.iter().map(|&(_, at)| recorded[at]).collect();
         let mut report = Report { histories: 1, ..Report::default() };
         for key in operations.chunk_by(|a, b| a.key == b.key) {
             self.check_key(key, &mut report);
@@ -104,7 +106,7 @@ impl Checker {
         report
     }
 
-    fn check_key(&self, operations: &[&Operation], report: &mut Report) {
+    fn check_key(&self, operations: &[Operation], report: &mut Report) {
         let initial = self.initial.get(operations[0].key);
         let mut search = Search::new(operations, initial, self.forgetful);
         match search.run(self.step_budget) {
@@ -119,7 +121,7 @@ impl Checker {
 }
 
 /// How many operations overlap another one.
-fn overlapping(operations: &[&Operation]) -> u64 {
+fn overlapping(operations: &[Operation]) -> u64 {
     let mut spans: Vec<(u64, u64)> = operations.iter().map(|o| (o.invoked, o.returned)).collect();
     spans.sort_unstable();
     let mut latest_return = 0;

@@ -27,7 +27,7 @@ struct Step {
 }
 
 pub(super) struct Search<'h> {
-    lanes: Vec<&'h [&'h Operation]>,
+    lanes: Vec<&'h [Operation]>,
     /// How many operations of each lane are in the order.
     front: Vec<usize>,
     cell: Cell,
@@ -40,11 +40,7 @@ pub(super) struct Search<'h> {
 
 impl<'h> Search<'h> {
     /// `operations` are those of one key, grouped by thread, each thread's in order.
-    pub(super) fn new(
-        operations: &'h [&'h Operation],
-        initial: Cell,
-        forgetful: bool,
-    ) -> Search<'h> {
+    pub(super) fn new(operations: &'h [Operation], initial: Cell, forgetful: bool) -> Search<'h> {
         let lanes: Vec<_> = operations.chunk_by(|a, b| a.thread == b.thread).collect();
         let front = vec![0; lanes.len()];
         Search {
@@ -64,7 +60,7 @@ impl<'h> Search<'h> {
     }
 
     pub(super) fn run(&mut self, budget: u64) -> Verdict {
-        if self.lanes.iter().any(|lane| lane.iter().any(|operation| lacks_id(operation))) {
+        if self.lanes.iter().any(|lane| lane.iter().any(lacks_id)) {
             return Verdict::Unknown;
         }
         let mut choice = 0;
@@ -99,7 +95,7 @@ impl<'h> Search<'h> {
     /// The first operation of each lane that is not in the order.
     fn open(&self) -> impl Iterator<Item = (usize, &'h Operation)> + '_ {
         let fronts = self.lanes.iter().zip(&self.front).enumerate();
-        fronts.filter_map(|(lane, (operations, &front))| Some((lane, *operations.get(front)?)))
+        fronts.filter_map(|(lane, (operations, &front))| Some((lane, operations.get(front)?)))
     }
 
     /// Goes on from a configuration that was just reached.
@@ -134,7 +130,7 @@ impl<'h> Search<'h> {
     fn take_choice(&mut self, first: usize, deadline: u64, branches: bool) -> bool {
         for choice in first..ALTERNATIVES * self.lanes.len() {
             let lane = choice / ALTERNATIVES;
-            let Some(&operation) = self.lanes[lane].get(self.front[lane]) else { continue };
+            let Some(operation) = self.lanes[lane].get(self.front[lane]) else { continue };
             if operation.invoked > deadline {
                 continue;
             }
@@ -198,7 +194,7 @@ impl<'h> Search<'h> {
                 let mut before = Vec::new();
                 for step in self.path[recent..].iter().rev() {
                     front[step.lane] -= 1;
-                    before.push(*self.lanes[step.lane][front[step.lane]]);
+                    before.push(self.lanes[step.lane][front[step.lane]]);
                 }
                 before.reverse();
                 let open = self.open().map(|(_, o)| o).filter(|o| o.invoked <= deadline);

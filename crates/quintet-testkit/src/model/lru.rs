@@ -80,6 +80,31 @@ mod tests {
     }
 
     #[test]
+    fn agrees_with_a_list_ordered_by_use() {
+        let mut rng = crate::Rng::with_seed(1);
+        let mut cache = LruModel::new(5);
+        let mut list: Vec<(u64, u64)> = Vec::new();
+        for value in 0..5_000 {
+            let key = rng.u64(0..9);
+            let at = list.iter().position(|entry| entry.0 == key);
+            let held = at.map(|at| list.remove(at));
+            match rng.u32(0..5) {
+                0 => assert_eq!(cache.remove(key), held.map(|entry| entry.1)),
+                1 | 2 => {
+                    assert_eq!(cache.get(key), held.map(|entry| entry.1));
+                    list.extend(held);
+                }
+                _ => {
+                    let evicted = (list.len() == 5).then(|| list.remove(0));
+                    assert_eq!(cache.put(key, value), evicted);
+                    list.push((key, value));
+                }
+            }
+            assert_eq!(cache.entries(), list.len());
+        }
+    }
+
+    #[test]
     fn a_cache_of_nothing_holds_nothing() {
         let mut cache = LruModel::new(0);
         assert_eq!(cache.put(1, 10), None);

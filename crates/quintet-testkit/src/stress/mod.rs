@@ -48,7 +48,16 @@ pub struct Worker<'r> {
     thread: usize,
     threads: usize,
     seed: u64,
-    failed: &'r AtomicBool,
+    meetings: usize,
+    shared: &'r Shared,
+}
+
+/// What the threads of a run share.
+#[derive(Debug, Default)]
+struct Shared {
+    failed: AtomicBool,
+    /// How often any thread came to a meeting.
+    arrived: AtomicUsize,
 }
 
 impl Stress {
@@ -94,19 +103,17 @@ impl Stress {
         });
         let what = format!("{} (seed {seed:#x})", self.name);
         let _watchdog = Watchdog::start(&what, self.time_limit);
-        let failed = AtomicBool::new(false);
-        let waiting = AtomicUsize::new(self.threads);
+        let shared = Shared::default();
         let work = &work;
         let results: Vec<_> = thread::scope(|scope| {
             let spawn = |thread: usize| {
-                let mut worker = self.worker(thread, seed, &failed);
-                let waiting = &waiting;
+                let mut worker = self.worker(thread, seed, &shared);
                 let run = move || {
-                    start_together(waiting);
+                    worker.meet();
                     let result = catch_unwind(AssertUnwindSafe(|| work(&mut worker)));
                     if result.is_err() {
                         // ORDERING: only tells to stop; partner is the load in `keep_going`.
-                        worker.failed.store(true, Ordering::Relaxed);
+                        worker.shared.failed.store(true, Ordering::Relaxed);
                     }
                     result
                 };
@@ -119,7 +126,7 @@ impl Stress {
         results.into_iter().enumerate().map(|(t, r)| self.unwrap(r, t, seed)).collect()
     }
 
-    fn worker<'r>(&self, thread: usize, seed: u64, failed: &'r AtomicBool) -> Worker<'r> {
+    fn worker<'r>(&self, thread: usize, seed: u64, shared: &'r Shared) -> Worker<'r> {
         let lane = 2 * thread as u64;
         Worker {
             rng: Rng::with_seed(derive(seed, lane)),
@@ -128,7 +135,8 @@ impl Stress {
             thread,
             threads: self.threads,
             seed,
-            failed,
+            meetings: 0,
+            shared,
         }
     }
 
@@ -160,7 +168,19 @@ impl Worker<'_> {
     /// Whether no thread has panicked yet: loops end on `false`.
     pub fn keep_going(&self) -> bool {
         // ORDERING: only tells to stop; partner is the store in `Stress::run`.
-        !self.failed.load(Ordering::Relaxed)
+        !self.shared.failed.load(Ordering::Relaxed)
+    }
+
+    /// Waits until all threads are here, or one has panicked. All threads come equally often.
+    pub fn meet(&mut self) {
+        self.meetings += 1;
+        let everybody = self.meetings * self.threads;
+        // ORDERING: what was done before the meeting is seen after it; partner is the load below.
+        self.shared.arrived.fetch_add(1, Ordering::AcqRel);
+        // ORDERING: partner is the increment above, in the other threads.
+        while self.shared.arrived.load(Ordering::Acquire) < everybody && self.keep_going() {
+            thread::yield_now();
+        }
     }
 
     /// Perhaps lets other threads run: mostly nothing, else a yield, a spin, or a short sleep.
@@ -180,16 +200,6 @@ impl Worker<'_> {
 pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic")
-}
-
-/// Waits until all threads are here.
-fn start_together(waiting: &AtomicUsize) {
-    // ORDERING: what was done before the start is seen after it; partner is the load below.
-    waiting.fetch_sub(1, Ordering::AcqRel);
-    // ORDERING: partner is the decrement above, in the other threads.
-    while waiting.load(Ordering::Acquire) > 0 {
-        thread::yield_now();
-    }
 }
 
 #[cfg(test)]
@@ -229,13 +239,26 @@ mod tests {
     }
 
     #[test]
-    fn all_threads_run_at_the_same_time() {
-        let inside = AtomicUsize::new(0);
-        Stress::new("together").seed(1).threads(8).run(|_| {
-            inside.fetch_add(1, Ordering::AcqRel);
-            while inside.load(Ordering::Acquire) < 8 {
-                thread::yield_now();
+    fn threads_meet_as_often_as_they_like() {
+        let count = AtomicUsize::new(0);
+        Stress::new("meeting").seed(1).threads(8).run(|worker| {
+            for round in 1..=50 {
+                count.fetch_add(1, Ordering::AcqRel);
+                worker.meet();
+                assert_eq!(count.load(Ordering::Acquire), 8 * round);
+                worker.meet();
             }
         });
+    }
+
+    #[test]
+    fn a_panic_ends_the_meetings() {
+        let result = catch_unwind(|| {
+            Stress::new("missing").seed(1).threads(3).run(|worker| {
+                assert!(worker.thread() != 2, "never comes");
+                worker.meet();
+            })
+        });
+        assert!(result.is_err());
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn retire(core: &Core, seat: &SeatState, piece: Retired) {
     };
     let bag_bytes = || seat.bag.borrow().iter().map(Retired::bytes).sum::<usize>();
     if in_bag >= BATCH || (in_bag % 16 == 0 && bag_bytes() >= BATCH_BYTES) {
-        seat.after.set(seat.after.get() | DUE);
+        seat.ask(DUE);
         // A section that goes on retiring collects while it is open; others when they are left.
         if !seat.is_inside() || in_bag >= 2 * BATCH {
             collect(core, seat, false);
@@ -41,7 +41,7 @@ pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
     if seat.collecting.replace(true) {
         return;
     }
-    seat.after.set(seat.after.get() & !DUE);
+    seat.settle(DUE);
     let mut free = Vec::new();
     let mut batch = seat.bag.take();
     let mut kept = seat.kept.take();

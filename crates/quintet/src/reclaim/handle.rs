@@ -20,7 +20,7 @@
 
 use super::collect;
 use super::domain::{Core, Domain};
-use super::seat::SeatState;
+use super::seat::{DUE, SeatState};
 use super::section::{Section, Visit};
 use crate::roster::{Roster, Seat};
 use crate::sync::Arc;
@@ -91,14 +91,14 @@ impl QuietHandle {
     /// Loads shared pointers, without entering anything.
     #[inline(always)]
     pub fn visit(&self) -> Visit<'_> {
-        Visit::new(&self.inner.core, &self.inner.seat)
+        Visit::new(&self.inner.core, &self.inner.seat, self.inner.seat.upper())
     }
 
     /// A quiet point: no reference is held. Everything retired before it may go.
     #[inline]
     pub fn quiescent(&mut self) {
         self.inner.seat.leave_all();
-        if self.inner.seat.after.get() != 0 {
+        if self.inner.seat.is_asked(DUE) {
             collect::collect(&self.inner.core, &self.inner.seat, false);
         }
         self.go_inside();

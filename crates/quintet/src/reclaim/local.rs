@@ -44,7 +44,7 @@ fn vacate(seat: Seat<SeatState>) {
 }
 
 fn orphan(seat: Seat<SeatState>) {
-    seat.after.set(seat.after.get() | ORPHANED);
+    seat.ask(ORPHANED);
     // SAFETY: the seat holds its roster, and from here on the roster's node holds the seat.
     let state: &SeatState = unsafe { seat.state_unbound() };
     state.orphan.set(Some(seat));

@@ -13,14 +13,14 @@ use std::cell::{Cell, RefCell};
 /// The era that never comes: `lower = NEVER` is "outside", `upper = NEVER` is "everything from lower on".
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// The state of a seat.
+/// The state of a seat. What every section touches comes first, on one line.
+#[repr(C)]
 pub(super) struct SeatState {
     pub(super) lower: AtomicU64,
     pub(super) upper: AtomicU64,
-    /// Sections open on this seat: the outermost announces and withdraws.
-    depth: Cell<u64>,
-    /// Bits of work for the moment the outermost section is left.
-    pub(super) after: Cell<u8>,
+    /// 0 in the usual case: one section, no work for its end. Else [`DUE`] and [`ORPHANED`], and in
+    /// steps of [`NESTED`] the sections open besides the first.
+    unusual: Cell<u64>,
     pub(super) collecting: Cell<bool>,
     /// Names the owning thread if this is a thread-local seat, else 0.
     pub(super) thread: AtomicUsize,
@@ -45,10 +45,11 @@ pub(super) struct Kept {
     pub(super) look_at: usize,
 }
 
-/// A batch is full: collect.
-pub(super) const DUE: u8 = 1;
-/// Nobody owns the seat but itself: vacate.
-pub(super) const ORPHANED: u8 = 2;
+/// A batch is full: collect when the last section is left.
+pub(super) const DUE: u64 = 1;
+/// Nobody owns the seat but itself: vacate when the last section is left.
+pub(super) const ORPHANED: u64 = 2;
+const NESTED: u64 = 4;
 
 // SAFETY: other threads touch the atomics only; the cells belong to the owner of the seat, of which there is one at a time
 // (Q1, handed over by Q3), and to the domain's drop, when no owner can be inside.
@@ -71,8 +72,7 @@ impl SeatState {
         Self {
             lower: AtomicU64::new(NEVER),
             upper: AtomicU64::new(0),
-            depth: Cell::new(0),
-            after: Cell::new(0),
+            unusual: Cell::new(0),
             collecting: Cell::new(false),
             thread: AtomicUsize::new(0),
             forks: AtomicUsize::new(0),
@@ -84,18 +84,30 @@ impl SeatState {
         }
     }
 
-    /// Opens a section. The outermost announces the present era.
+    /// Opens a section. The first announces the present era. Returns the announced `upper`.
     #[inline(always)]
-    pub(super) fn enter(&self, era: &AtomicU64, barrier: Barrier) {
-        let depth = self.depth.get();
-        if depth == 0 {
-            self.announce(era, barrier);
+    pub(super) fn enter(&self, era: &AtomicU64, barrier: Barrier) -> u64 {
+        if self.is_inside() {
+            return self.enter_nested();
         }
-        self.depth.set(depth + 1);
+        self.announce(era, barrier)
+    }
+
+    #[cold]
+    fn enter_nested(&self) -> u64 {
+        self.unusual.set(self.unusual.get() + NESTED);
+        self.upper()
+    }
+
+    /// What this seat announces as `upper`.
+    #[inline(always)]
+    pub(super) fn upper(&self) -> u64 {
+        // ORDERING: Relaxed: our own store.
+        self.upper.load(Ordering::Relaxed)
     }
 
     #[inline(always)]
-    fn announce(&self, era: &AtomicU64, barrier: Barrier) {
+    fn announce(&self, era: &AtomicU64, barrier: Barrier) -> u64 {
         // ORDERING: Acquire: partner is the seal's fetch_add. Reading the era of a seal means seeing its unlinks,
         // so what `retire < lower` calls unreachable is unreachable for us.
         let now = era.load(Ordering::Acquire);
@@ -105,28 +117,44 @@ impl SeatState {
         self.lower.store(now, Ordering::Release);
         // B1: announced before any shared pointer is loaded; partner: the collector's heavy barrier.
         barrier.light();
+        now
     }
 
-    /// Closes a section. True if it was the outermost and work waits.
+    /// Closes a section. True if it was the last and work waits.
     #[inline(always)]
     pub(super) fn leave(&self) -> bool {
-        let depth = self.depth.get() - 1;
-        self.depth.set(depth);
-        if depth != 0 {
+        let unusual = self.unusual.get();
+        if unusual >= NESTED {
+            self.unusual.set(unusual - NESTED);
             return false;
         }
         // ORDERING: Release: partner is the scan's Acquire: what we read, we read before.
         self.lower.store(NEVER, Ordering::Release);
-        self.after.get() != 0
+        unusual != 0
     }
 
+    #[inline(always)]
     pub(super) fn is_inside(&self) -> bool {
-        self.depth.get() != 0
+        // ORDERING: Relaxed: our own store.
+        self.lower.load(Ordering::Relaxed) != NEVER
+    }
+
+    /// Notes work for the moment the last section is left.
+    pub(super) fn ask(&self, work: u64) {
+        self.unusual.set(self.unusual.get() | work);
+    }
+
+    pub(super) fn is_asked(&self, work: u64) -> bool {
+        self.unusual.get() & work != 0
+    }
+
+    pub(super) fn settle(&self, work: u64) {
+        self.unusual.set(self.unusual.get() & !work);
     }
 
     /// Ends every section of this seat, forgotten ones too. The caller knows that no reference is left.
     pub(super) fn leave_all(&self) {
-        self.depth.set(0);
+        self.unusual.set(self.unusual.get() % NESTED);
         // ORDERING: Release, as in `leave`.
         self.lower.store(NEVER, Ordering::Release);
     }
@@ -140,8 +168,8 @@ impl SeatState {
 
     /// Gives the seat back if nobody but itself owns it and no section is open.
     pub(super) fn vacate_if_orphaned(&self) {
-        if self.after.get() & ORPHANED != 0 && !self.is_inside() {
-            self.after.set(0);
+        if self.is_asked(ORPHANED) && !self.is_inside() {
+            self.settle(ORPHANED);
             drop(self.orphan.take());
         }
     }

@@ -14,6 +14,8 @@ use std::ops::Deref;
 pub struct Visit<'a> {
     core: &'a Core,
     seat: &'a SeatState,
+    /// What the seat announces as `upper`, as far as this section knows.
+    upper: Cell<u64>,
     /// Checks that failed in this section (E7).
     restarts: Cell<u32>,
     /// The seat's cells belong to the thread that entered.
@@ -30,8 +32,8 @@ pub struct Section<'a> {
 
 impl<'a> Visit<'a> {
     #[inline(always)]
-    pub(super) fn new(core: &'a Core, seat: &'a SeatState) -> Self {
-        Self { core, seat, restarts: Cell::new(0), not_send: PhantomData }
+    pub(super) fn new(core: &'a Core, seat: &'a SeatState, upper: u64) -> Self {
+        Self { core, seat, upper: Cell::new(upper), restarts: Cell::new(0), not_send: PhantomData }
     }
 
     /// To be asked after each load of a shared pointer: may it be followed? If not, start again from the root (E3).
@@ -39,24 +41,15 @@ impl<'a> Visit<'a> {
     #[inline(always)]
     #[must_use]
     pub fn check(&self) -> bool {
-        // ORDERING: Relaxed: the pointer was loaded with Acquire, so this load comes after it; `upper` is our own.
-        let now = self.core.pulse.era.load(Ordering::Relaxed);
-        now == self.seat.upper.load(Ordering::Relaxed) || self.check_slow()
-    }
-
-    #[cold]
-    fn check_slow(&self) -> bool {
-        if self.seat.upper.load(Ordering::Relaxed) == NEVER {
+        // ORDERING: Relaxed: the pointer was loaded with Acquire, so this load comes after it.
+        if self.core.pulse.era.load(Ordering::Relaxed) == self.upper.get() {
             return true;
         }
-        self.restarts.set(self.restarts.get() + 1);
-        let upper = if self.restarts.get() >= 2 {
-            NEVER
-        } else {
-            self.core.pulse.era.load(Ordering::Acquire)
-        };
-        self.seat.widen(upper, self.core.pulse.barrier);
-        false
+        // By value: a section whose address is taken lives in memory, not in registers.
+        let (allowed, restarts) = check_slow(self.core, self.seat, self.restarts.get());
+        self.restarts.set(restarts);
+        self.upper.set(self.seat.upper());
+        allowed
     }
 
     /// From here on every load is safe without a check, and everything retired meanwhile is held back. For whatever
@@ -84,8 +77,8 @@ impl<'a> Visit<'a> {
 impl<'a> Section<'a> {
     #[inline(always)]
     pub(super) fn enter(core: &'a Core, seat: &'a SeatState) -> Self {
-        seat.enter(&core.pulse.era, core.pulse.barrier);
-        Self { visit: Visit::new(core, seat) }
+        let upper = seat.enter(&core.pulse.era, core.pulse.barrier);
+        Self { visit: Visit::new(core, seat, upper) }
     }
 }
 
@@ -104,6 +97,21 @@ impl Drop for Section<'_> {
             leave_slow(self.visit.core, self.visit.seat);
         }
     }
+}
+
+/// The era has moved on: widens the interval, unless it is without end already. Returns the answer and the new count of restarts.
+#[cold]
+#[inline(never)]
+fn check_slow(core: &Core, seat: &SeatState, restarts: u32) -> (bool, u32) {
+    // Another section of this seat may have widened it far enough.
+    let announced = seat.upper();
+    let now = core.pulse.era.load(Ordering::Acquire);
+    if announced == NEVER || announced == now {
+        return (true, restarts);
+    }
+    let upper = if restarts >= 1 { NEVER } else { now };
+    seat.widen(upper, core.pulse.barrier);
+    (false, restarts + 1)
 }
 
 /// The outermost section was left and work waits: a full batch, or a seat nobody owns.

@@ -40,7 +40,7 @@ mod system {
                 std::ptr::null_mut(),
                 reserve,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                libc::MAP_PRIVATE | libc::MAP_ANON,
                 -1,
                 0,
             )

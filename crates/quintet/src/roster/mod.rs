@@ -37,6 +37,7 @@ pub(crate) struct Roster<S> {
 }
 
 #[derive(Debug)]
+#[repr(C)]
 struct Node<S> {
     state: S,
     taken: AtomicBool,

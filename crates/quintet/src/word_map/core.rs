@@ -19,7 +19,7 @@
 
 use super::access::{Access, Tally};
 use super::builder::Settings;
-use super::table::Table;
+use super::table::{Probe, Seen, Table};
 use super::word::State;
 use crate::reclaim::{Domain, Section};
 use crate::region::AllocError;
@@ -51,6 +51,19 @@ impl From<AllocError> for Stop {
     fn from(error: AllocError) -> Self {
         Self::Alloc(error)
     }
+}
+
+/// The value of a key before and after.
+pub(crate) type Change = (Option<u64>, Option<u64>);
+
+/// What an operation leaves to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Nothing,
+    /// Its table is filling up.
+    Growing,
+    /// Much was removed from its table.
+    Shrinking,
 }
 
 /// A map of words.
@@ -110,39 +123,54 @@ impl Core {
     /// The value of `key`.
     #[inline]
     pub(crate) fn get(&self, access: &Access, key: u64) -> Option<u64> {
+        let glance = self.glance(&access.enter(self), key);
+        glance.unwrap_or_else(|()| self.get_slow(access, key))
+    }
+
+    /// A lookup in the usual case: one table. `Err` says nothing about the key.
+    #[inline(always)]
+    fn glance(&self, section: &Section<'_>, key: u64) -> Result<Option<u64>, ()> {
+        let Some(table) = self.only_table(section)? else { return Ok(None) };
+        let seen = table.probe(key).look();
+        match seen.state {
+            State::Live => Ok(Some(seen.value)),
+            State::Empty | State::Tomb => Ok(None),
+            _ => Err(()),
+        }
+    }
+
+    /// The table, if there is one at most.
+    #[inline(always)]
+    fn only_table<'s>(&self, section: &'s Section<'_>) -> Result<Option<&'s Table>, ()> {
+        // ORDERING: Acquire: partner is the exchange that published the table.
+        let table = self.root.load(Ordering::Acquire);
+        if !section.check() {
+            return Err(());
+        }
+        // SAFETY: as in `follow`.
+        let table = unsafe { table.as_ref() };
+        // ORDERING: Relaxed: only asks whether there is work to share.
+        match table {
+            Some(table) if !table.next().load(Ordering::Relaxed).is_null() => Err(()),
+            other => Ok(other),
+        }
+    }
+
+    /// A lookup that takes its share of the work and goes along the chain.
+    #[cold]
+    #[inline(never)]
+    fn get_slow(&self, access: &Access, key: u64) -> Option<u64> {
         let section = access.enter(self);
         loop {
-            if let Ok(value) = self.try_get(&section, key) {
+            let value = Self::follow(&section, &self.root).and_then(|root| {
+                let Some(table) = root else { return Ok(None) };
+                self.help(&section, table)?;
+                Self::walk(&section, table, key)
+            });
+            if let Ok(value) = value {
                 return value;
             }
         }
-    }
-
-    #[inline(always)]
-    pub(super) fn try_get(&self, section: &Section<'_>, key: u64) -> Result<Option<u64>, Stop> {
-        let Some(table) = Self::follow(section, &self.root)? else { return Ok(None) };
-        // ORDERING: Relaxed: only asks whether there is work to share.
-        if table.next().load(Ordering::Relaxed).is_null() {
-            let seen = table.probe(key).look();
-            match seen.state {
-                State::Live => return Ok(Some(seen.value)),
-                State::Empty | State::Tomb => return Ok(None),
-                _ => {}
-            }
-        }
-        self.get_slow(section, table, key)
-    }
-
-    /// A lookup while the table is being migrated.
-    #[cold]
-    fn get_slow<'s>(
-        &self,
-        section: &'s Section<'_>,
-        table: &'s Table,
-        key: u64,
-    ) -> Result<Option<u64>, Stop> {
-        self.help(section, table)?;
-        Self::walk(section, table, key)
     }
 
     /// A lookup along the chain from `table` on (W2, W3).
@@ -180,11 +208,8 @@ impl Core {
         let section = access.enter(self);
         self.prefetch_in(&section, keys.iter().copied());
         for (&key, value) in keys.iter().zip(values) {
-            *value = loop {
-                if let Ok(value) = self.try_get(&section, key) {
-                    break value;
-                }
-            };
+            let glance = self.glance(&section, key);
+            *value = glance.unwrap_or_else(|()| self.get_slow(access, key));
         }
     }
 
@@ -195,7 +220,7 @@ impl Core {
 
     #[inline(always)]
     fn prefetch_in(&self, section: &Section<'_>, keys: impl Iterator<Item = u64>) {
-        if let Ok(Some(table)) = Self::follow(section, &self.root) {
+        if let Ok(Some(table)) = self.only_table(section) {
             keys.for_each(|key| table.prefetch(key));
         }
     }
@@ -207,36 +232,95 @@ impl Core {
         access: &Access,
         key: u64,
         mut decide: impl FnMut(Option<u64>) -> Act,
-    ) -> Result<(Option<u64>, Option<u64>), AllocError> {
+    ) -> Result<Change, AllocError> {
+        let (change, due) = match self.apply_at_once(access, key, &mut decide) {
+            Some(outcome) => outcome,
+            None => self.apply_slow(access, key, &mut decide)?,
+        };
+        if due != Due::Nothing {
+            self.consider(access, due);
+        }
+        self.domain.return_piece();
+        Ok(change)
+    }
+
+    /// The usual case: one table. `None` says that nothing has happened.
+    #[inline(always)]
+    fn apply_at_once(
+        &self,
+        access: &Access,
+        key: u64,
+        decide: &mut impl FnMut(Option<u64>) -> Act,
+    ) -> Option<(Change, Due)> {
+        let section = access.enter(self);
+        let table = self.only_table(&section).ok()??;
+        let mut probe = table.probe(key);
+        loop {
+            let seen = probe.look();
+            let before = match seen.state {
+                State::Live => Some(seen.value),
+                State::Tomb | State::Empty => None,
+                _ => return None,
+            };
+            let Some(after) = Self::decided(decide(before), before) else {
+                return Some(((before, before), Due::Nothing));
+            };
+            if seen.state == State::Empty && probe.is_too_far() {
+                return None;
+            }
+            if Self::exchange(&probe, seen, after) {
+                return Some(((before, after), self.account(access, table, seen.state, after)));
+            }
+        }
+    }
+
+    /// The value after, or `None` if nothing changes.
+    #[inline(always)]
+    fn decided(act: Act, before: Option<u64>) -> Option<Option<u64>> {
+        match act {
+            Act::Keep => None,
+            Act::Put(value) => Some(Some(value)),
+            Act::Remove => before.map(|_| None),
+        }
+    }
+
+    #[inline(always)]
+    fn exchange(probe: &Probe<'_>, seen: Seen, after: Option<u64>) -> bool {
+        match after {
+            Some(value) => probe.exchange(seen, State::Live, value),
+            None => probe.exchange(seen, State::Tomb, seen.value),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn apply_slow(
+        &self,
+        access: &Access,
+        key: u64,
+        decide: &mut impl FnMut(Option<u64>) -> Act,
+    ) -> Result<(Change, Due), AllocError> {
         let section = access.enter(self);
         loop {
-            match self.try_apply(access, &section, key, &mut decide) {
-                Ok(outcome) => {
-                    drop(section);
-                    self.domain.return_piece();
-                    return Ok(outcome);
-                }
+            match self.try_apply(access, &section, key, decide) {
+                Ok(outcome) => return Ok(outcome),
                 Err(Stop::Restart) => {}
                 Err(Stop::Alloc(error)) => return Err(error),
             }
         }
     }
 
-    #[inline(always)]
     fn try_apply(
         &self,
         access: &Access,
         section: &Section<'_>,
         key: u64,
         decide: &mut impl FnMut(Option<u64>) -> Act,
-    ) -> Result<(Option<u64>, Option<u64>), Stop> {
+    ) -> Result<(Change, Due), Stop> {
         let Some(mut table) = Self::follow(section, &self.root)? else {
             return self.apply_to_nothing(section, decide);
         };
-        // ORDERING: Relaxed: only asks whether there is work to share.
-        if !table.next().load(Ordering::Relaxed).is_null() {
-            self.help(section, table)?;
-        }
+        self.help(section, table)?;
         'table: loop {
             let mut probe = table.probe(key);
             loop {
@@ -255,10 +339,8 @@ impl Core {
                         continue 'table;
                     }
                 };
-                let after = match (decide(before), before) {
-                    (Act::Keep, _) | (Act::Remove, None) => return Ok((before, before)),
-                    (Act::Put(value), _) => Some(value),
-                    (Act::Remove, Some(_)) => None,
+                let Some(after) = Self::decided(decide(before), before) else {
+                    return Ok(((before, before), Due::Nothing));
                 };
                 if seen.state == State::Empty {
                     if let Some(next) = Self::follow(section, table.next())? {
@@ -273,13 +355,9 @@ impl Core {
                         continue;
                     }
                 }
-                let done = match after {
-                    Some(value) => probe.exchange(seen, State::Live, value),
-                    None => probe.exchange(seen, State::Tomb, seen.value),
-                };
-                if done {
-                    self.account(access, section, table, seen.state, after.is_some());
-                    return Ok((before, after));
+                if Self::exchange(&probe, seen, after) {
+                    let due = self.account(access, table, seen.state, after);
+                    return Ok(((before, after), due));
                 }
             }
         }
@@ -291,41 +369,33 @@ impl Core {
         &self,
         section: &Section<'_>,
         decide: &mut impl FnMut(Option<u64>) -> Act,
-    ) -> Result<(Option<u64>, Option<u64>), Stop> {
+    ) -> Result<(Change, Due), Stop> {
         match decide(None) {
             Act::Put(_) => {
                 self.first_table(section, self.settings.first_bits)?;
                 Err(Stop::Restart)
             }
-            Act::Keep | Act::Remove => Ok((None, None)),
+            Act::Keep | Act::Remove => Ok(((None, None), Due::Nothing)),
         }
     }
 
-    /// Keeps the books after an exchange, and starts a migration when one is due.
+    /// Keeps the books after an exchange.
     #[inline(always)]
-    fn account(
-        &self,
-        access: &Access,
-        section: &Section<'_>,
-        table: &Table,
-        from: State,
-        live: bool,
-    ) {
-        match (from, live) {
-            (State::Live, true) => {}
-            (State::Live, false) => {
+    fn account(&self, access: &Access, table: &Table, from: State, after: Option<u64>) -> Due {
+        match (from, after) {
+            (State::Live, Some(_)) => Due::Nothing,
+            (State::Live, None) => {
                 access.tally(self).add(-1);
-                if access.count_removed(table) {
-                    self.consider_shrinking(section, table);
-                }
+                if access.count_removed(table) { Due::Shrinking } else { Due::Nothing }
             }
             (State::Empty, _) => {
                 access.tally(self).add(1);
-                if access.count_used(table) {
-                    self.consider_growing(section, table);
-                }
+                if access.count_used(table) { Due::Growing } else { Due::Nothing }
             }
-            _ => access.tally(self).add(1),
+            _ => {
+                access.tally(self).add(1);
+                Due::Nothing
+            }
         }
     }
 }

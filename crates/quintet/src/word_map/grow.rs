@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0 alone:       root = T, no successor
-//!        │  consider_growing, consider_shrinking, make_room, resize: T.next = S
+//!        │  consider, make_room, resize: T.next = S
 //!        ▼
 //!  1 migrating:   root = T, S takes what is new; every operation moves a chunk of T (help)
 //!        │  the last chunk is done
@@ -21,7 +21,7 @@
 //! one that only saw that the table is filling up goes on.
 
 use super::access::Access;
-use super::core::{Core, Stop};
+use super::core::{Core, Due, Stop};
 use super::table::{Plan, Table};
 use super::word::Shape;
 use crate::migrate::next_capacity;
@@ -131,37 +131,31 @@ impl Core {
         Ok(())
     }
 
-    /// True while `table` is the root and has no successor (G2).
-    fn may_leave(&self, table: &Table) -> bool {
-        // ORDERING: Acquire: seeing that the root has reached the table means that its predecessor is done.
-        ptr::eq(self.root.load(Ordering::Acquire), table)
-            && table.next().load(Ordering::Acquire).is_null()
-    }
-
-    /// The table is filling up: one thread prepares the next, the others go on.
+    /// Begins a migration if it is time. Failing to is no error: whoever cannot go on without will hear of it (G4).
     #[cold]
-    pub(super) fn consider_growing(&self, section: &Section<'_>, table: &Table) {
-        if !self.may_leave(table) {
+    #[inline(never)]
+    pub(super) fn consider(&self, access: &Access, due: Due) {
+        let section = access.enter(self);
+        let Ok(Some(table)) = Self::follow(&section, &self.root) else { return };
+        let wanted = match due {
+            Due::Nothing => false,
+            Due::Growing => table.used() >= table.threshold(),
+            Due::Shrinking => {
+                table.shape().bits() > Shape::MIN_BITS && self.len() < table.threshold() / 4
+            }
+        };
+        // ORDERING: Acquire: as in `follow`.
+        if !wanted || !table.next().load(Ordering::Acquire).is_null() {
             return;
         }
-        let late = table.used() >= table.hard_limit();
-        if late || table.election.stand() {
+        // One thread prepares the next table, the others go on; late ones do not wait for it (M6).
+        if table.election.stand() || table.used() >= table.hard_limit() {
             let plan = table.plan();
             let bits = self.next_bits(table);
             let reseeded = plan.reseeded && bits == plan.bits;
-            if self.start(section, table, bits, plan.seed, reseeded).is_err() {
-                // G4: whoever cannot go on without will hear of it.
+            if self.start(&section, table, bits, plan.seed, reseeded).is_err() {
                 table.election.resign();
             }
-        }
-    }
-
-    /// Much was removed: perhaps a smaller table will do.
-    #[cold]
-    pub(super) fn consider_shrinking(&self, section: &Section<'_>, table: &Table) {
-        let small = table.shape().bits() == Shape::MIN_BITS;
-        if !small && self.len() < table.threshold() / 8 && self.may_leave(table) {
-            self.consider_growing(section, table);
         }
     }
 

@@ -12,8 +12,12 @@ const LOW: u64 = 0x11;
 const HIGH: u64 = 1 << 55 | 0x22;
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
+    model_with(2, check);
+}
+
+fn model_with(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(2));
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     builder.max_branches = 20_000;
     builder.check(check);
 }
@@ -107,7 +111,8 @@ fn loom_two_movers_on_one_slot() {
 /// The other thread may fall asleep with the entry frozen or half copied while the map grows twice.
 #[test]
 fn loom_a_mover_asleep_across_two_growths_changes_nothing() {
-    model(|| {
+    // One preemption is a sleep at any step.
+    model_with(1, || {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| grow(handle, 2));
         let handle = map.handle();

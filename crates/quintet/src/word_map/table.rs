@@ -46,6 +46,10 @@ pub(crate) struct Table {
     mixer: Mixer,
     slots: Buffer<AtomicPair>,
     reach: usize,
+    /// How many slots a thread may use before it reports them.
+    batch: usize,
+    /// When so many slots are used, the table is left.
+    threshold: usize,
     /// The successor: set once, by compare-exchange.
     next: AtomicPtr<Table>,
     plan: Plan,
@@ -91,6 +95,8 @@ impl Table {
             mixer: Mixer::new(plan.seed),
             slots: Buffer::try_new(shape.slots(), plan.pages)?,
             reach: shape.reach(),
+            batch: (shape.homes() >> 8).clamp(1, 64),
+            threshold: (plan.max_load * shape.homes() as f64) as usize,
             next: AtomicPtr::new(std::ptr::null_mut()),
             plan,
             overflow: Overflow::new(),
@@ -148,7 +154,18 @@ impl Table {
     #[inline(always)]
     fn probe_hash(&self, hash: u64) -> Probe<'_> {
         let (home, sought) = self.shape.aim(hash);
-        Probe { table: self, hash, slot: home, end: home + self.reach, sought }
+        let slots = self.slots.as_ptr();
+        Probe { table: self, hash, slots, slot: home, end: home + self.reach, sought }
+    }
+
+    #[cold]
+    fn look_in_list(&self, hash: u64) -> (State, u64) {
+        self.overflow.look(hash)
+    }
+
+    #[cold]
+    fn exchange_in_list(&self, hash: u64, old: (State, u64), new: (State, u64)) -> bool {
+        self.overflow.exchange(hash, old, new)
     }
 
     /// Asks the cache for the line where a probe for `key` starts.
@@ -185,8 +202,9 @@ impl Table {
         before / share != (before + count) / share
     }
 
-    pub(crate) fn threshold(&self) -> usize {
-        (self.plan.max_load * self.shape.homes() as f64) as usize
+    #[inline(always)]
+    pub(crate) const fn threshold(&self) -> usize {
+        self.threshold
     }
 
     /// Above this nobody waits for the winner of the election any more.
@@ -194,9 +212,9 @@ impl Table {
         self.shape.homes() - self.shape.homes() * 15 / 100
     }
 
-    /// How many slots a thread may use before it reports them.
-    pub(crate) fn batch(&self) -> usize {
-        (self.shape.homes() >> 8).clamp(1, 64)
+    #[inline(always)]
+    pub(crate) const fn batch(&self) -> usize {
+        self.batch
     }
 
     /// True if few slots are used: then a long probe is the hash's fault.
@@ -211,12 +229,14 @@ impl Table {
     }
 
     /// The largest displacement an insert may use: half the reach, so that copies find room.
+    #[inline(always)]
     fn insert_reach(&self) -> usize {
         // ORDERING: Relaxed, as in `set_flooded`.
         if self.flooded.load(Ordering::Relaxed) { usize::MAX } else { self.reach / 2 }
     }
 
     /// Puts an entry of the predecessor here unless the key has been here already. True if a slot was used.
+    #[inline(always)]
     pub(crate) fn copy_in(&self, hash: u64, value: u64) -> bool {
         let mut probe = self.probe_hash(hash);
         loop {
@@ -240,6 +260,7 @@ impl Table {
         (from..to).filter(|&index| self.migrate_slot(index, next)).count()
     }
 
+    #[inline(always)]
     fn migrate_slot(&self, index: usize, next: &Self) -> bool {
         let slot = self.slot(index);
         let mut word = SlotWord::from_bits(slot.load_first());
@@ -255,9 +276,8 @@ impl Table {
             return false;
         }
         let used = self.copy_out(self.shape.hash(index, word), value, next);
-        // A failure means that somebody else has done it.
-        let done = word.with(State::LiveDone);
-        let _ = slot.compare_exchange((word.bits(), value), (done.bits(), value));
+        // LIVE-frozen becomes LIVE-done and nothing else, so that this needs no exchange (P5).
+        slot.settle((word.bits(), value), word.with(State::LiveDone).bits());
         used
     }
 
@@ -299,38 +319,45 @@ impl Table {
 }
 
 /// A walk from a key's home to its place (T4).
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe<'t> {
     table: &'t Table,
     hash: u64,
+    /// Where the slots begin; kept here since loads of slots make the compiler forget what lies in memory.
+    slots: *const AtomicPair,
     slot: usize,
     end: usize,
     sought: Sought,
 }
 
-impl Probe<'_> {
+impl<'t> Probe<'t> {
+    #[inline(always)]
+    fn place(&self) -> &'t AtomicPair {
+        debug_assert!(self.slot <= self.end && self.slot < self.table.slots.len());
+        // SAFETY: inside the buffer: a home is masked to the homes, and `end` lies at most the reach behind it.
+        let place = unsafe { self.slots.add(self.slot) };
+        // SAFETY: the buffer lives as long as the table, and its slots are only ever shared.
+        unsafe { &*place }
+    }
+
     /// The key's place, or the end of the probe. Called again it looks at the same slot first (T5).
     #[inline(always)]
     pub(crate) fn look(&mut self) -> Seen {
         while self.slot <= self.end {
-            let slot = self.table.slot(self.slot);
+            let slot = self.place();
             let word = SlotWord::from_bits(slot.load_first());
-            if self.sought.is_live(word) {
-                return Seen { state: State::Live, word, value: slot.load_second() };
+            if self.sought.is(word) {
+                // The usual state is asked for first.
+                let state = if self.sought.is_live(word) { State::Live } else { word.state() };
+                return Seen { state, word, value: slot.load_second() };
             }
-            if self.sought.is(word) || !word.has_key() {
-                let value = if word.has_key() { slot.load_second() } else { 0 };
-                return Seen { state: word.state(), word, value };
+            if !word.has_key() {
+                return Seen { state: word.state(), word, value: 0 };
             }
             self.slot += 1;
             self.sought = self.sought.next();
         }
-        self.look_in_list()
-    }
-
-    #[cold]
-    fn look_in_list(&self) -> Seen {
-        let (state, value) = self.table.overflow.look(self.hash);
+        let (state, value) = self.table.look_in_list(self.hash);
         Seen { state, word: SlotWord::EMPTY, value }
     }
 
@@ -339,13 +366,13 @@ impl Probe<'_> {
     pub(crate) fn exchange(&self, seen: Seen, state: State, value: u64) -> bool {
         if self.slot > self.end {
             let old = (seen.state, seen.value);
-            return self.table.overflow.exchange(self.hash, old, (state, value));
+            return self.table.exchange_in_list(self.hash, old, (state, value));
         }
         let word = match state {
             State::EmptyFrozen => SlotWord::EMPTY_FROZEN,
             state => self.sought.word(state),
         };
-        let slot = self.table.slot(self.slot);
+        let slot = self.place();
         slot.compare_exchange((seen.word.bits(), seen.value), (word.bits(), value)).is_ok()
     }
 

@@ -3,10 +3,11 @@
 mod reclaim;
 mod region;
 mod rivals;
+mod word;
 
 use super::family::Family;
 
 /// All families.
 pub(crate) fn all() -> Vec<Family> {
-    vec![region::family(), reclaim::family(), rivals::family()]
+    vec![region::family(), reclaim::family(), rivals::family(), word::family()]
 }

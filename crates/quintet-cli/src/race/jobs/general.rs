@@ -54,11 +54,11 @@ impl Table {
     }
 }
 
-fn start_words<M: Map<Words>>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
+pub(crate) fn start_words<M: Map<Words>>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
     match stage {
         "full" => Some(Box::new(Steady::<Words, M>::new(keys))),
         "half" => Some(Box::new(Mixed::<Words, M>::new(keys))),
-        "window" => Some(Box::new(Window::<Words, M>::new())),
+        "window" if M::LASTING => Some(Box::new(Window::<Words, M>::new())),
         "life" => Some(Box::new(Life::<Words, M>::new())),
         "grow" => Some(Box::new(Grow::<Words, M>::new())),
         _ => None,
@@ -75,7 +75,7 @@ fn start_both<M: Map<Words>, N: Map<Texts>>(stage: &str, keys: u64) -> Option<Bo
 }
 
 /// Inserts entries `first`, `first + step`, … below `end`.
-pub(super) fn fill<T: Kind, M: Map<T>>(map: &M, first: u64, end: u64, step: usize) {
+pub(crate) fn fill<T: Kind, M: Map<T>>(map: &M, first: u64, end: u64, step: usize) {
     let mut access = map.access();
     for index in (first..end).step_by(step) {
         access.insert(T::key(index), T::value(index, 0));
