@@ -18,11 +18,13 @@ mod sync;
 mod tier_cache;
 
 pub mod item_set;
+pub mod seen_set;
 pub mod twin_map;
 pub mod word_map;
 
 pub use item_set::ItemSet;
 pub use region::{AllocError, Pages};
+pub use seen_set::{SeenPrints, SeenSet};
 pub use twin_map::{TwinMap, TwinSet};
 pub use word_map::WordMap;
 

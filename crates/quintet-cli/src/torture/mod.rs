@@ -8,8 +8,8 @@ mod item;
 mod linear;
 mod reclaim;
 mod rivals;
-mod twin;
 mod tier_map;
+mod twin;
 mod verdict;
 mod word;
 

@@ -59,6 +59,29 @@ impl<T> HandOver<T> {
     }
 }
 
+/// Threads that wait for a change of what a [`Mutex`] guards. Time does not pass in a model: only a notice ends a wait.
+#[derive(Debug)]
+pub(crate) struct Condvar(::loom::sync::Condvar);
+
+#[allow(dead_code)] // the same face in every backend
+impl Condvar {
+    pub(crate) fn new() -> Self {
+        Self(::loom::sync::Condvar::new())
+    }
+
+    pub(crate) fn wait_for<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        _longest: std::time::Duration,
+    ) -> (MutexGuard<'a, T>, bool) {
+        (self.0.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner()), false)
+    }
+
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
 /// Declares a thread-local of the model's thread.
 macro_rules! thread_local_cell {
     ($(#[$meta:meta])* static $name:ident: $ty:ty = $init:expr) => {

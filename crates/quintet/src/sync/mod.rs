@@ -40,8 +40,8 @@ pub(crate) mod prefetch;
 
 #[allow(unused_imports)] // a room uses what it needs; the list is the same for every backend
 pub(crate) use backend::{
-    Arc, AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, HandOver, Mutex,
-    MutexGuard, Ordering, fence, park_timeout, spin_loop, thread, thread_local_cell,
+    Arc, AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Condvar, HandOver,
+    Mutex, MutexGuard, Ordering, fence, park_timeout, spin_loop, thread, thread_local_cell,
 };
 #[allow(unused_imports)]
 pub(crate) use {

@@ -59,6 +59,31 @@ impl<T> HandOver<T> {
     }
 }
 
+/// Threads that wait for a change of what a [`Mutex`] guards. Wakes without a reason: wait in a loop over a predicate.
+#[derive(Debug, Default)]
+pub(crate) struct Condvar(parking_lot::Condvar);
+
+#[allow(dead_code)] // the same face in every backend
+impl Condvar {
+    pub(crate) fn new() -> Self {
+        Self(parking_lot::Condvar::new())
+    }
+
+    /// Lets go of the lock, waits for a notice or for `longest`, takes the lock again. True if it was the time.
+    pub(crate) fn wait_for<'a, T>(
+        &self,
+        mut guard: MutexGuard<'a, T>,
+        longest: std::time::Duration,
+    ) -> (MutexGuard<'a, T>, bool) {
+        let late = self.0.wait_for(&mut guard, longest).timed_out();
+        (guard, late)
+    }
+
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
 /// A memory fence.
 #[cfg(not(quintet_tsan))]
 #[inline(always)]

@@ -59,6 +59,29 @@ impl<T> HandOver<T> {
     }
 }
 
+/// Threads that wait for a change of what a [`Mutex`] guards. Time does not pass in a model: only a notice ends a wait.
+#[derive(Debug)]
+pub(crate) struct Condvar(::shuttle::sync::Condvar);
+
+#[allow(dead_code)] // the same face in every backend
+impl Condvar {
+    pub(crate) fn new() -> Self {
+        Self(::shuttle::sync::Condvar::new())
+    }
+
+    pub(crate) fn wait_for<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        _longest: std::time::Duration,
+    ) -> (MutexGuard<'a, T>, bool) {
+        (self.0.wait(guard).unwrap_or_else(|poisoned| poisoned.into_inner()), false)
+    }
+
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
 /// Every step is sequentially consistent already.
 pub(crate) fn fence(_order: Ordering) {}
 

@@ -4,13 +4,21 @@ mod item;
 mod reclaim;
 mod region;
 mod rivals;
+mod tier_map;
 mod twin;
 mod word;
-mod tier_map;
 
 use super::family::Family;
 
 /// All families.
 pub(crate) fn all() -> Vec<Family> {
-    vec![region::family(), reclaim::family(), rivals::family(), word::family(), item::family(), twin::family(), tier_map::family()]
+    vec![
+        region::family(),
+        reclaim::family(),
+        rivals::family(),
+        word::family(),
+        item::family(),
+        twin::family(),
+        tier_map::family(),
+    ]
 }

@@ -2,6 +2,6 @@
 
 pub(crate) mod item;
 pub(crate) mod reclaim;
+pub(crate) mod tier_map;
 pub(crate) mod twin;
 pub(crate) mod word;
-pub(crate) mod tier_map;

@@ -1,0 +1,346 @@
+//! Where the records lie.
+//!
+//! ```text
+//!   id = granule | unit ──▶ directory[granule] ──▶ base ── + unit · stride ──▶ record
+//! ```
+//!
+//! A record takes one unit, or, if records have their own lengths, as many units of 8 bytes as it needs. Granules are runs of
+//! [`GRANULE`] units. Handles take extents of whole granules and fill them from the front.
+//!
+//! **R1.** A record is written before its id is in a slot, and neither moved nor freed before the set drops.
+//! **R2.** An extent belongs to one desk; the owner of the desk alone writes there. Others read records whose ids they
+//! found in slots, or were told by somebody who did.
+//! **R3.** Between writing a record and the exchange of the slot no user code runs, so the record is the last of its arena, and
+//! the loser of the exchange takes it back at once.
+//! **R4.** Unit 0 is no record: id 0 means none.
+
+use super::budget::{Account, SeenError};
+use crate::region::Pages;
+use crate::region::heap::{Buffer, Zeroed};
+use crate::sync::{Arc, AtomicPtr, AtomicU64, MODEL, Mutex, Ordering};
+use std::cell::{Cell, UnsafeCell};
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// Units of a granule.
+pub(crate) const GRANULE: u64 = if MODEL { 4 } else { 1024 };
+/// Granules in the first part of the directory; every further part is as large as all before it.
+const FIRST_PART: u64 = if MODEL { 2 } else { 64 };
+const PARTS: usize = if MODEL { 6 } else { 28 };
+/// Extents of this size and more come in huge pages.
+const HUGE: usize = 2 << 20;
+const LARGEST_EXTENT: usize = 32 << 20;
+
+/// A word of raw memory.
+#[repr(transparent)]
+struct Raw(UnsafeCell<MaybeUninit<u64>>);
+
+// SAFETY: shared access goes through raw pointers, by the rules R1 and R2.
+unsafe impl Sync for Raw {}
+// SAFETY: any bytes are valid, zero bytes too; nothing to drop.
+unsafe impl Zeroed for Raw {
+    fn zeroed() -> Self {
+        Self(UnsafeCell::new(MaybeUninit::zeroed()))
+    }
+}
+
+/// All records of a set.
+#[derive(Debug)]
+pub(crate) struct Arenas {
+    directory: [AtomicPtr<AtomicPtr<u8>>; PARTS],
+    stride: usize,
+    align: usize,
+    ids: u64,
+    pages: Pages,
+    account: Arc<Account>,
+    extents: Mutex<Extents>,
+}
+
+struct Extents {
+    buffers: Vec<Buffer<Raw>>,
+    granules: u64,
+}
+
+impl std::fmt::Debug for Extents {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Extents").field("granules", &self.granules).finish_non_exhaustive()
+    }
+}
+
+/// A handle's place in the arenas and in the books. Stays in the roster when its owner leaves, and the next owner goes on.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    /// Records inserted by the owners of this desk: one writer, read by everybody.
+    inserted: AtomicU64,
+    place: Cell<*mut u8>,
+    next_id: Cell<u64>,
+    units_left: Cell<u64>,
+    granules: Cell<u64>,
+}
+
+// SAFETY: the cells belong to the owner of the desk, of which there is one at a time; a roster hands them over in order.
+unsafe impl Sync for Desk {}
+// SAFETY: the pointer leads into an extent, which any thread may use by R2.
+unsafe impl Send for Desk {}
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        Self {
+            inserted: AtomicU64::new(0),
+            place: Cell::new(ptr::null_mut()),
+            next_id: Cell::new(0),
+            units_left: Cell::new(0),
+            granules: Cell::new(0),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_insert(&self) {
+        // ORDERING: Relaxed: a statistic with one writer.
+        self.inserted.store(self.inserted.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn inserted(&self) -> u64 {
+        // ORDERING: Relaxed, as above.
+        self.inserted.load(Ordering::Relaxed)
+    }
+}
+
+/// Which part of the directory a granule is in, and where.
+#[inline(always)]
+const fn part_of(granule: u64) -> (usize, usize) {
+    let shifted = granule + FIRST_PART;
+    let part = shifted.ilog2() - FIRST_PART.ilog2();
+    (part as usize, (shifted - (FIRST_PART << part)) as usize)
+}
+
+impl Arenas {
+    /// Arenas for `ids` units of `stride` bytes, aligned to `align`.
+    pub(crate) fn new(
+        stride: usize,
+        align: usize,
+        ids: u64,
+        pages: Pages,
+        account: &Arc<Account>,
+    ) -> Self {
+        Self {
+            directory: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            stride: stride.next_multiple_of(align).max(1),
+            align,
+            ids,
+            pages,
+            account: Arc::clone(account),
+            extents: Mutex::new(Extents { buffers: Vec::new(), granules: 0 }),
+        }
+    }
+
+    /// Units that so many bytes take.
+    #[inline(always)]
+    pub(crate) fn units(&self, bytes: usize) -> u64 {
+        bytes.div_ceil(self.stride).max(1) as u64
+    }
+
+    /// The place of a record.
+    ///
+    /// The id is one that this set gave out: then its granule was entered before (R1).
+    #[inline(always)]
+    pub(crate) fn locate(&self, id: u64) -> *mut u8 {
+        let (part, index) = part_of(id / GRANULE);
+        // ORDERING: Acquire: partner is the Release store in `enter`, though whoever knows the id has seen it already.
+        let part = self.directory[part].load(Ordering::Acquire);
+        // SAFETY: the granule of an id was entered into this part, which lives as long as the set (R1).
+        let entry = unsafe { &*part.add(index) };
+        let base = entry.load(Ordering::Acquire);
+        base.wrapping_add((id % GRANULE) as usize * self.stride)
+    }
+
+    /// Takes units from the desk: the id and the place of a record to be written (R2).
+    #[inline(always)]
+    pub(crate) fn take(&self, desk: &Desk, units: u64) -> Result<(u64, *mut u8), SeenError> {
+        if desk.units_left.get() < units {
+            self.extend(desk, units)?;
+        }
+        let (id, place) = (desk.next_id.get(), desk.place.get());
+        desk.units_left.set(desk.units_left.get() - units);
+        desk.next_id.set(id + units);
+        desk.place.set(place.wrapping_add(units as usize * self.stride));
+        Ok((id, place))
+    }
+
+    /// Takes back what `take` gave last (R3).
+    #[inline(always)]
+    pub(crate) fn take_back(&self, desk: &Desk, units: u64) {
+        desk.units_left.set(desk.units_left.get() + units);
+        desk.next_id.set(desk.next_id.get() - units);
+        desk.place.set(desk.place.get().wrapping_sub(units as usize * self.stride));
+    }
+
+    /// A fresh extent for the desk. What is left of the old one stays unused.
+    #[cold]
+    fn extend(&self, desk: &Desk, units: u64) -> Result<(), SeenError> {
+        let least = units.div_ceil(GRANULE).max(1);
+        let wanted = self.comfortable(desk.granules.get() / 2).max(least);
+        let (granules, first, base) = match self.try_extend(wanted) {
+            Ok((first, base)) => (wanted, first, base),
+            Err(_) if wanted > least => {
+                let (first, base) = self.try_extend(least)?;
+                (least, first, base)
+            }
+            Err(error) => return Err(error),
+        };
+        let skip = u64::from(first == 0); // (R4)
+        if granules * GRANULE - skip < units {
+            return self.extend(desk, units);
+        }
+        desk.granules.set(desk.granules.get() + granules);
+        desk.place.set(base.wrapping_add(skip as usize * self.stride));
+        desk.next_id.set(first * GRANULE + skip);
+        desk.units_left.set(granules * GRANULE - skip);
+        Ok(())
+    }
+
+    /// So many granules, or a few more to fill huge pages.
+    fn comfortable(&self, granules: u64) -> u64 {
+        let granule_bytes = self.stride * GRANULE as usize;
+        let bytes = (granules as usize).saturating_mul(granule_bytes).min(LARGEST_EXTENT);
+        let bytes = if bytes >= HUGE / 2 { bytes.next_multiple_of(HUGE) } else { bytes };
+        (bytes / granule_bytes).max(1) as u64
+    }
+
+    fn try_extend(&self, granules: u64) -> Result<(u64, *mut u8), SeenError> {
+        let bytes = (granules as usize)
+            .checked_mul(GRANULE as usize * self.stride)
+            .and_then(|bytes| bytes.checked_add(self.align.saturating_sub(8)))
+            .ok_or(crate::region::AllocError::CapacityOverflow)?;
+        let mut extents = self.extents.lock();
+        let first = extents.granules;
+        if (first + granules).saturating_mul(GRANULE) > self.ids {
+            return Err(SeenError::Ids);
+        }
+        self.account.book_records(bytes)?;
+        let entered = Buffer::try_new(bytes.div_ceil(8), self.pages)
+            .map_err(SeenError::from)
+            .and_then(|buffer: Buffer<Raw>| self.enter(&mut extents, buffer, granules));
+        entered.inspect_err(|_| self.account.give_back_records(bytes))
+    }
+
+    /// Enters the granules of a fresh extent into the directory.
+    fn enter(
+        &self,
+        extents: &mut Extents,
+        buffer: Buffer<Raw>,
+        granules: u64,
+    ) -> Result<(u64, *mut u8), SeenError> {
+        let first = extents.granules;
+        let raw = buffer.as_ptr().cast_mut().cast::<u8>();
+        let base = raw.wrapping_add(raw.align_offset(self.align));
+        for granule in 0..granules {
+            let (part, index) = part_of(first + granule);
+            let entry = self.part(part).wrapping_add(index);
+            // SAFETY: `part_of` gives an index inside the part.
+            let entry = unsafe { &*entry };
+            let place = base.wrapping_add((granule * GRANULE) as usize * self.stride);
+            // ORDERING: Release: partner: `locate`.
+            entry.store(place, Ordering::Release);
+        }
+        extents.granules += granules;
+        extents.buffers.push(buffer);
+        Ok((first, base))
+    }
+
+    /// A part of the directory, made when first needed, under the lock of the extents.
+    fn part(&self, part: usize) -> *const AtomicPtr<u8> {
+        // ORDERING: Relaxed: written under the lock, which the caller holds.
+        let known = self.directory[part].load(Ordering::Relaxed);
+        if !known.is_null() {
+            return known;
+        }
+        let entries = (FIRST_PART << part) as usize;
+        let fresh: Box<[AtomicPtr<u8>]> =
+            (0..entries).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+        let fresh = Box::into_raw(fresh).cast::<AtomicPtr<u8>>();
+        // ORDERING: Release: partner: `locate`.
+        self.directory[part].store(fresh, Ordering::Release);
+        fresh
+    }
+}
+
+impl Drop for Arenas {
+    fn drop(&mut self) {
+        for (part, entry) in self.directory.iter().enumerate() {
+            // ORDERING: Relaxed: nobody else is left.
+            let first = entry.load(Ordering::Relaxed);
+            if !first.is_null() {
+                let whole = ptr::slice_from_raw_parts_mut(first, (FIRST_PART << part) as usize);
+                // SAFETY: made from a box of this length in `part`, freed once, here.
+                drop(unsafe { Box::from_raw(whole) });
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_the_directory_lie_behind_one_another() {
+        let mut expected = (0, 0);
+        for granule in 0..100_000 {
+            assert_eq!(part_of(granule), expected);
+            expected.1 += 1;
+            if expected.1 == (FIRST_PART as usize) << expected.0 {
+                expected = (expected.0 + 1, 0);
+            }
+        }
+        let (part, _) = part_of((1 << 40) / GRANULE - 1);
+        assert!(part < PARTS);
+    }
+
+    #[test]
+    fn records_keep_their_places() {
+        let account = Arc::new(Account::new(None));
+        for (stride, align) in [(1, 1), (16, 8), (24, 8), (128, 128)] {
+            let arenas = Arenas::new(stride, align, 1 << 32, Pages::default(), &account);
+            let (desk, other) = (Desk::new(), Desk::new());
+            let mut places = Vec::new();
+            for round in 0..5_000u64 {
+                let desk = if round % 3 == 0 { &other } else { &desk };
+                let (id, place) = arenas.take(desk, 1).unwrap();
+                assert_ne!(id, 0);
+                assert_eq!(place.addr() % align, 0);
+                if round % 7 == 0 {
+                    arenas.take_back(desk, 1);
+                } else {
+                    places.push((id, place));
+                }
+            }
+            places.iter().for_each(|&(id, place)| assert_eq!(arenas.locate(id), place));
+            places.sort_unstable_by_key(|&(_, place)| place);
+            assert!(places.windows(2).all(|two| two[1].1.addr() - two[0].1.addr() >= stride));
+        }
+    }
+
+    #[test]
+    fn a_record_larger_than_a_granule_has_its_own_extent() {
+        let account = Arc::new(Account::new(None));
+        let arenas = Arenas::new(8, 8, 1 << 32, Pages::default(), &account);
+        let desk = Desk::new();
+        for units in [1, GRANULE, GRANULE * 5 + 1, 1, 3 * GRANULE] {
+            let (id, place) = arenas.take(&desk, units).unwrap();
+            assert_eq!(arenas.locate(id), place);
+            // SAFETY: these units were just taken.
+            unsafe { place.write_bytes(7, units as usize * 8) };
+        }
+    }
+
+    #[test]
+    fn ids_end_with_an_error() {
+        let account = Arc::new(Account::new(None));
+        let arenas = Arenas::new(8, 8, 2 * GRANULE, Pages::default(), &account);
+        let desk = Desk::new();
+        let taken = (0..4 * GRANULE).filter(|_| arenas.take(&desk, 1).is_ok()).count();
+        assert_eq!(taken as u64, 2 * GRANULE - 1);
+        assert_eq!(arenas.take(&desk, 1), Err(SeenError::Ids));
+    }
+}

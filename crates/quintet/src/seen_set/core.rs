@@ -1,0 +1,371 @@
+//! The set without its records: segments of words, each growing by itself.
+//!
+//! ```text
+//!   hash ──top bits──▶ segment ── root ──▶ T ──next──▶ S        S exists only while T is left for it
+//! ```
+//!
+//! An insert probes T to its end and only then S:
+//!
+//! ```text
+//!                    ┌─ the key: Existing
+//!   probe T to its end ─ EMPTY, no successor: write the record, exchange: Inserted (lost: look again)
+//!                    ├─ EMPTY, successor: freeze it (lost: look again) ─┐
+//!                    └─ FROZEN, or a full circle ───────────────────────┴─▶ probe S, in the same way
+//! ```
+//!
+//! **I1.** A key is in a slot of a segment's chain at most once, but for copies of the same word in T and S. Proof: a key enters T or
+//! S by an exchange of the first EMPTY of its probe. Two inserts into one table meet at that slot, and the loser looks
+//! again and finds the key. An insert goes to S only past a FROZEN or a full circle of T, from where on the key can no longer enter T (T1 of
+//! `table`); if it was in T, the probe has found it before.
+//! **I2.** `contains` goes the same way and may stop at an EMPTY of T: nobody has passed it for this key.
+//! **I3.** An insert takes effect by its exchange, a lookup by the load that ends its last probe.
+//! **I4.** User code (`Eq` of records) runs only while nothing is half done: no lock is held, no record is in flight, and the section
+//! keeps the tables in place.
+
+use super::arena::Desk;
+use super::budget::{Account, SeenError};
+use super::builder::Settings;
+use super::table::{Seen, Table};
+use super::together::Meeting;
+use super::word::{FROZEN, Split};
+use crate::reclaim::{Domain, Handle, Section};
+use crate::roster::{Roster, Seat};
+use crate::sync::{Arc, AtomicPtr, AtomicU64, MODEL, Ordering};
+use std::cell::Cell;
+use std::ptr;
+
+/// A record on its way into the set.
+pub(crate) trait Entry {
+    /// Whether the record of this word, whose tag is the right one, is the one sought.
+    fn same(&self, word: u64) -> bool;
+    /// Writes the record and returns its id (R1).
+    fn write(&mut self) -> Result<u64, SeenError>;
+    /// Takes back what `write` wrote last (R3).
+    fn take_back(&mut self);
+}
+
+/// What became of an insert: the word in the set, and whether it is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) word: u64,
+    pub(crate) new: bool,
+}
+
+/// Why an attempt ended without an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stop {
+    /// Begin again at the root.
+    Restart,
+    /// Memory was needed and could not be had.
+    Error(SeenError),
+}
+
+impl From<SeenError> for Stop {
+    fn from(error: SeenError) -> Self {
+        Self::Error(error)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(super) roots: Box<[AtomicPtr<Table>]>,
+    pub(super) split: Split,
+    pub(super) settings: Settings,
+    pub(super) domain: Domain,
+    pub(super) account: Arc<Account>,
+    pub(super) desks: Arc<Roster<Desk>>,
+    /// `Growth::Together`.
+    pub(super) meeting: Option<Meeting>,
+    /// Growths completed.
+    pub(super) growths: AtomicU64,
+    /// Inserts that had to move all the rest of a table.
+    pub(super) stragglers: AtomicU64,
+}
+
+/// One thread's means of working on a set.
+#[derive(Debug)]
+pub(crate) struct Access {
+    pub(super) handle: Handle,
+    pub(super) desk: Seat<Desk>,
+    /// Inserts per segment that no table has been told of.
+    pending: Box<[Cell<u32>]>,
+    /// Place at the meeting, if there is one.
+    pub(super) place: Cell<usize>,
+    /// A growth was met: there may be tables to free.
+    untidy: Cell<bool>,
+}
+
+impl Access {
+    /// Frees what was left and nobody can be inside of any more. Waiting for a batch to fill would cost a small set too much memory.
+    #[cold]
+    fn tidy(&self) {
+        self.untidy.set(false);
+        if !MODEL {
+            self.handle.flush();
+        }
+    }
+}
+
+impl Core {
+    pub(crate) fn new(settings: Settings) -> Self {
+        let split = settings.split();
+        let root = |_| AtomicPtr::new(ptr::null_mut());
+        Self {
+            roots: (0..1usize << split.segment_bits).map(root).collect(),
+            split,
+            settings,
+            domain: Domain::new(),
+            account: Arc::new(Account::new(settings.budget)),
+            desks: Roster::new(),
+            meeting: settings.is_together().then(|| Meeting::new(settings.wait_report)),
+            growths: AtomicU64::new(0),
+            stragglers: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn join(&self) -> Access {
+        Access {
+            handle: self.domain.join(),
+            desk: Roster::join(&self.desks, Desk::new),
+            pending: (0..self.roots.len()).map(|_| Cell::new(0)).collect(),
+            place: Cell::new(self.meeting.as_ref().map_or(0, Meeting::join)),
+            untidy: Cell::new(false),
+        }
+    }
+
+    /// Records: exact when nobody inserts.
+    pub(crate) fn len(&self) -> u64 {
+        let mut sum = 0;
+        self.desks.visit(|desk| sum += desk.inserted());
+        sum
+    }
+
+    /// Follows a link of a chain, if the section may.
+    #[inline(always)]
+    pub(super) fn follow<'s>(
+        section: &'s Section<'_>,
+        link: &AtomicPtr<Table>,
+    ) -> Result<Option<&'s Table>, Stop> {
+        // ORDERING: Acquire: partner is the exchange that published the table.
+        let table = link.load(Ordering::Acquire);
+        if !section.check() {
+            return Err(Stop::Restart);
+        }
+        // SAFETY: tables are retired, never freed directly, and the section has checked that this one is not freed
+        // before the section is left, which outlives the borrow.
+        Ok(unsafe { table.as_ref() })
+    }
+
+    /// Takes a record in, or finds it.
+    #[inline(always)]
+    pub(crate) fn insert(
+        &self,
+        access: &Access,
+        hash: u64,
+        tag: u64,
+        entry: &mut impl Entry,
+    ) -> Result<Outcome, SeenError> {
+        let segment = self.split.segment(hash);
+        let section = access.handle.pin();
+        let outcome = loop {
+            match self.try_insert(access, &section, segment, tag, entry) {
+                Ok(outcome) => break Ok(outcome),
+                Err(Stop::Restart) => {}
+                Err(Stop::Error(error)) => break Err(error),
+            }
+        };
+        drop(section);
+        if access.untidy.get() {
+            access.tidy();
+        }
+        outcome
+    }
+
+    /// The root of a segment, to be compared only.
+    pub(super) fn root(&self, segment: usize) -> *const Table {
+        // ORDERING: Acquire: that the root has left a table means that its successor is complete.
+        self.roots[segment].load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn try_insert(
+        &self,
+        access: &Access,
+        section: &Section<'_>,
+        segment: usize,
+        tag: u64,
+        entry: &mut impl Entry,
+    ) -> Result<Outcome, Stop> {
+        let Some(table) = Self::follow(section, &self.roots[segment])? else {
+            self.first_table(section, segment)?;
+            return Err(Stop::Restart);
+        };
+        if !table.is_calm() {
+            return self.insert_slow(access, section, segment, table, tag, entry);
+        }
+        let mut walk = table.walk(tag);
+        loop {
+            match table.look(&mut walk, tag, |word| entry.same(word)) {
+                Seen::Same(word) => return Ok(Outcome { word, new: false }),
+                Seen::Empty => {
+                    let word = tag | entry.write()?;
+                    if table.take(walk, word) {
+                        self.count(access, section, segment, table);
+                        return Ok(Outcome { word, new: true });
+                    }
+                    entry.take_back();
+                }
+                Seen::Never => {
+                    return self.insert_slow(access, section, segment, table, tag, entry);
+                }
+            }
+        }
+    }
+
+    /// Counts a record that was inserted into `table`.
+    #[inline(always)]
+    fn count(&self, access: &Access, section: &Section<'_>, segment: usize, table: &Table) {
+        access.desk.count_insert();
+        let pending = access.pending[segment].get() + 1;
+        if pending < table.batch() {
+            access.pending[segment].set(pending);
+            return;
+        }
+        access.pending[segment].set(0);
+        if table.add_used(pending as usize) {
+            self.consider_growing(section, segment, table);
+        }
+    }
+
+    /// An insert while the table is being left, or is full.
+    #[cold]
+    fn insert_slow(
+        &self,
+        access: &Access,
+        section: &Section<'_>,
+        segment: usize,
+        table: &Table,
+        tag: u64,
+        entry: &mut impl Entry,
+    ) -> Result<Outcome, Stop> {
+        access.untidy.set(true);
+        if self.meeting.is_some() {
+            return self.insert_together(access, section, segment, table, tag, entry);
+        }
+        let next = Self::follow(section, table.next())?;
+        if let Some(next) = next {
+            self.help(section, segment, table, next);
+        }
+        let mut walk = table.walk(tag);
+        loop {
+            match table.look(&mut walk, tag, |word| entry.same(word)) {
+                Seen::Same(word) => return Ok(Outcome { word, new: false }),
+                Seen::Empty if next.is_some() => {
+                    // Lost: somebody has frozen or filled it; look again (T2).
+                    table.take(walk, FROZEN);
+                }
+                Seen::Empty | Seen::Never => {
+                    let Some(next) = next else {
+                        // Full, or closed: there must be a successor now.
+                        self.make_room(section, segment, table)?;
+                        return Err(Stop::Restart);
+                    };
+                    return self.insert_as_guest(
+                        access,
+                        section,
+                        segment,
+                        (table, next),
+                        tag,
+                        entry,
+                    );
+                }
+            }
+        }
+    }
+
+    /// An insert into the successor of a table that is not complete: the key is not in `table` and never will be (I1).
+    fn insert_as_guest(
+        &self,
+        access: &Access,
+        section: &Section<'_>,
+        segment: usize,
+        (table, next): (&Table, &Table),
+        tag: u64,
+        entry: &mut impl Entry,
+    ) -> Result<Outcome, Stop> {
+        if !next.admit_guest() {
+            return Err(self.catch_up(section, segment, table, next)); // (G4)
+        }
+        let mut walk = next.walk(tag);
+        loop {
+            match next.look(&mut walk, tag, |word| entry.same(word)) {
+                Seen::Same(word) => return Ok(Outcome { word, new: false }),
+                Seen::Empty => {
+                    let word = tag | entry.write()?;
+                    if next.take(walk, word) {
+                        self.count(access, section, segment, next);
+                        return Ok(Outcome { word, new: true });
+                    }
+                    entry.take_back();
+                }
+                Seen::Never => return Err(self.catch_up(section, segment, table, next)),
+            }
+        }
+    }
+
+    /// The word of a record, if it is here.
+    #[inline(always)]
+    pub(crate) fn find(
+        &self,
+        section: &Section<'_>,
+        hash: u64,
+        tag: u64,
+        mut same: impl FnMut(u64) -> bool,
+    ) -> Option<u64> {
+        loop {
+            match self.try_find(section, self.split.segment(hash), tag, &mut same) {
+                Ok(found) => return found,
+                Err(_) => continue,
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn try_find(
+        &self,
+        section: &Section<'_>,
+        segment: usize,
+        tag: u64,
+        same: &mut impl FnMut(u64) -> bool,
+    ) -> Result<Option<u64>, Stop> {
+        let mut table = Self::follow(section, &self.roots[segment])?;
+        while let Some(here) = table {
+            match here.look(&mut here.walk(tag), tag, &mut *same) {
+                Seen::Same(word) => return Ok(Some(word)),
+                Seen::Empty => return Ok(None), // (I2)
+                Seen::Never => table = Self::follow(section, here.next())?,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The calling thread's section, for lookups without a handle.
+    #[inline]
+    pub(crate) fn pin(&self) -> Section<'_> {
+        self.domain.pin()
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        for root in &self.roots {
+            // ORDERING: Relaxed: nobody else is left.
+            let mut table = root.load(Ordering::Relaxed);
+            while !table.is_null() {
+                // SAFETY: a table in a chain came from a box and is retired only after it has left the chain.
+                let owned = unsafe { Box::from_raw(table) };
+                table = owned.next().load(Ordering::Relaxed);
+            }
+        }
+    }
+}

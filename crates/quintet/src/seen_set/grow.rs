@@ -1,0 +1,240 @@
+//! How a segment grows under `Growth::Spread`: everybody helps, nobody waits.
+//!
+//! ```text
+//!  0 alone:      root = T, no successor
+//!        │  consider_growing (the fill is reached), make_room (no slot was found): T.next = S
+//!        ▼
+//!  1 leaving:    root = T; every operation that comes here moves a chunk of T (help), then inserts into S
+//!        │  every chunk is done
+//!        ▼
+//!  2 complete:   every EMPTY of T is FROZEN, every record of T is in S
+//!        │  promote: root = S, T is retired and its memory given back
+//!        ▼
+//!  0 alone:      root = S
+//! ```
+//!
+//! **G1.** T.next is set once, by exchange, and only while the root is T: S has no successor before T is complete.
+//! **G2.** Copies go from T to T.next and nowhere else.
+//! **G3.** A chunk that its mover abandoned is handed out again (M3 of `migrate`): completion needs nobody in particular.
+//! **G4.** S has more slots than T. Inserts into S before T is complete are guests, at most as many as S has slots more than T; so
+//! copies always find a slot. A guest too many completes T first: the one path whose length is that of a table, and it is counted.
+//! **G5.** A failed allocation leaves everything as it was. The insert that cannot do without gets the error; one that only saw
+//! the table filling up goes on, until a tenth of the slots is left.
+//! **G6.** Sizes are `first · factor^(growths + i/n)` for segment i of n: at any time the segments stand at different
+//! points of their growth, so that the sum of their sizes is steady and one segment's old table is all that is held twice.
+
+use super::budget::SeenError;
+use super::core::{Core, Stop};
+use super::table::{Plan, Table};
+use crate::reclaim::{Freed, Retired, Section};
+use crate::region::AllocError;
+use crate::sync::Ordering;
+use std::ptr;
+
+impl Core {
+    /// Slots of segment number `segment` after so many growths (G6).
+    pub(super) fn slots_after(&self, segment: usize, growths: u32) -> Result<usize, SeenError> {
+        let share = segment as f64 / self.roots.len() as f64;
+        let factor = self.settings.factor.powf(f64::from(growths) + share);
+        let slots = (self.settings.first_slots as f64 * factor).ceil();
+        if slots > (1u64 << 32) as f64 || slots * 8.0 > isize::MAX as f64 {
+            return Err(AllocError::CapacityOverflow.into());
+        }
+        Ok(slots as usize)
+    }
+
+    fn make(
+        &self,
+        section: &Section<'_>,
+        segment: usize,
+        before: Option<&Table>,
+    ) -> Result<*mut Table, SeenError> {
+        let growths = before.map_or(self.settings.first_growths, |table| table.plan().growths + 1);
+        let before = before.map_or(0, |table| table.plan().slots);
+        let plan = Plan {
+            split: self.split,
+            slots: self.slots_after(segment, growths)?.max(before + 1),
+            before,
+            max_fill: self.settings.max_fill,
+            pages: self.settings.pages,
+            growths,
+            birth: section.era(),
+        };
+        let bytes = Table::bytes_for(plan.slots);
+        self.account.book_table(bytes)?;
+        let table = Table::try_new(plan, &self.account);
+        let table = table.inspect_err(|_| self.account.give_back(bytes))?;
+        Ok(Box::into_raw(table))
+    }
+
+    /// The first table of a segment.
+    #[cold]
+    pub(super) fn first_table(
+        &self,
+        section: &Section<'_>,
+        segment: usize,
+    ) -> Result<(), SeenError> {
+        let table = self.make(section, segment, None)?;
+        // ORDERING: Release: publishes the table; partner: `follow`.
+        let set = self.roots[segment].compare_exchange(
+            ptr::null_mut(),
+            table,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+        if set.is_err() {
+            // SAFETY: nobody has seen the table.
+            drop(unsafe { Box::from_raw(table) });
+        }
+        Ok(())
+    }
+
+    /// True while `table` is the root and has no successor (G1). The first part holds until the exchange, since the root leaves a
+    /// table only for its successor.
+    fn may_leave(&self, segment: usize, table: &Table) -> bool {
+        // ORDERING: Acquire: that the root has reached the table means that its predecessor is complete.
+        ptr::eq(self.roots[segment].load(Ordering::Acquire), table)
+            && table.next().load(Ordering::Acquire).is_null()
+    }
+
+    /// Gives the root a successor, unless it has one (G1).
+    fn start(&self, section: &Section<'_>, segment: usize, table: &Table) -> Result<(), SeenError> {
+        let next = self.make(section, segment, Some(table))?;
+        // ORDERING: Release: publishes the table; partner: `follow`.
+        let set = table.next().compare_exchange(
+            ptr::null_mut(),
+            next,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+        if set.is_err() {
+            // SAFETY: nobody has seen the table.
+            drop(unsafe { Box::from_raw(next) });
+        }
+        table.set_closed(false);
+        Ok(())
+    }
+
+    /// The table is filling up: one thread prepares the next, the others go on.
+    #[cold]
+    pub(super) fn consider_growing(&self, section: &Section<'_>, segment: usize, table: &Table) {
+        if !self.may_leave(segment, table) || !(table.is_at_limit() || table.election.stand()) {
+            return;
+        }
+        if self.start(section, segment, table).is_err() {
+            // G5: whoever cannot do without will hear of it.
+            table.election.resign();
+            table.set_closed(table.is_at_limit());
+        }
+    }
+
+    /// An insert has found no slot, or the table is closed: afterwards there is a successor, or an error.
+    #[cold]
+    pub(super) fn make_room(
+        &self,
+        section: &Section<'_>,
+        segment: usize,
+        table: &Table,
+    ) -> Result<(), Stop> {
+        if self.may_leave(segment, table) {
+            self.start(section, segment, table)?;
+        }
+        Ok(())
+    }
+
+    /// Moves one chunk of a table that is being left (G2, G3).
+    pub(super) fn help(&self, section: &Section<'_>, segment: usize, table: &Table, next: &Table) {
+        if let Some(claim) = table.work.claim() {
+            table.move_chunk(claim.chunk, next);
+            if !table.work.finish(claim.chunk) || !table.work.is_finished() {
+                return;
+            }
+        }
+        self.promote(section, segment, table, next);
+    }
+
+    /// Moves the root on from a complete table. Whoever sees that it is complete may.
+    pub(super) fn promote(
+        &self,
+        section: &Section<'_>,
+        segment: usize,
+        table: &Table,
+        next: &Table,
+    ) {
+        let (from, to) = (ptr::from_ref(table).cast_mut(), ptr::from_ref(next).cast_mut());
+        let root = &self.roots[segment];
+        // ORDERING: Release: whoever enters by S finds what was copied into it. Failure: somebody else has done it.
+        if root.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return;
+        }
+        // ORDERING: Relaxed: a statistic.
+        self.growths.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the exchange has unlinked the table, and only one exchange from it succeeds.
+        unsafe { retire(section, from) };
+    }
+
+    /// Completes `table` whoever sleeps, so that `next` can take more (G4).
+    #[cold]
+    pub(super) fn catch_up(
+        &self,
+        section: &Section<'_>,
+        segment: usize,
+        table: &Table,
+        next: &Table,
+    ) -> Stop {
+        // ORDERING: Relaxed: a statistic.
+        self.stragglers.fetch_add(1, Ordering::Relaxed);
+        while ptr::eq(self.root(segment), table) {
+            self.help(section, segment, table, next);
+        }
+        Stop::Restart
+    }
+
+    /// Ends the growth under way in a segment. Returns the root then seen.
+    pub(super) fn settle<'s>(
+        &self,
+        section: &'s Section<'_>,
+        segment: usize,
+    ) -> Result<Option<&'s Table>, Stop> {
+        loop {
+            let Some(table) = Self::follow(section, &self.roots[segment])? else { return Ok(None) };
+            let Some(next) = Self::follow(section, table.next())? else { return Ok(Some(table)) };
+            if self.meeting.is_some() {
+                // Everything is in the old table until the meeting ends.
+                return Ok(Some(table));
+            }
+            self.help(section, segment, table, next);
+        }
+    }
+}
+
+/// Hands a table to the domain, which frees it when nobody can be inside any more.
+///
+/// # Safety
+/// No link leads to the table any more, and it is retired once.
+unsafe fn retire(section: &Section<'_>, table: *mut Table) {
+    // SAFETY: not freed yet: it is retired below.
+    let left = unsafe { &*table };
+    let (bytes, birth) = (left.bytes(), left.plan().birth);
+    // SAFETY: a table may be freed by any thread, by `free_table`, which says when it is done.
+    let piece = unsafe { Retired::new(table.cast(), bytes, birth, free_table) };
+    // SAFETY: the caller has unlinked the table and calls once.
+    unsafe { section.retire(piece) };
+}
+
+/// Frees the slots piece by piece, then the table.
+///
+/// # Safety
+/// `place` is a table that nobody can reach; not called again after [`Freed::Done`].
+unsafe fn free_table(place: *mut ()) -> Freed {
+    let table = place.cast::<Table>();
+    // SAFETY: nobody else can reach the table.
+    let slots = unsafe { (*table).slots_mut() };
+    // SAFETY: no reference to a slot is left, and none is made: only this function follows.
+    if !unsafe { slots.give_back() } {
+        return Freed::More;
+    }
+    // SAFETY: made from a box, and not used any more.
+    drop(unsafe { Box::from_raw(table) });
+    Freed::Done
+}

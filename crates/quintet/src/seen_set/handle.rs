@@ -1,0 +1,256 @@
+//! A thread's registered access.
+
+use super::core::{Access, Outcome};
+use super::record::{Origin, Record, Text, Typed};
+use super::{Insertion, RecordId, SeenError, SeenSet};
+use crate::hash::DefaultHashBuilder;
+use crate::sync::Ordering;
+use equivalent::Equivalent;
+use std::hash::{BuildHasher, Hash};
+
+/// A thread's access to a [`SeenSet`]: one per thread, kept as long as the thread works on the set.
+///
+/// A handle is `Send` but not `Sync`.
+///
+/// ```compile_fail
+/// fn shared<T: Sync>() {}
+/// shared::<quintet::seen_set::Handle<'_, u64>>();
+/// ```
+#[derive(Debug)]
+pub struct Handle<'s, R: Record + ?Sized, S = DefaultHashBuilder> {
+    set: &'s SeenSet<R, S>,
+    access: Access,
+}
+
+/// While this lives, its [`Handle`] is not waited for. See [`Handle::offline`].
+#[derive(Debug)]
+pub struct Offline<'h, 's, R: Record + ?Sized, S>(&'h mut Handle<'s, R, S>);
+
+/// The panic of an insert that was refused.
+#[cold]
+fn refused(error: SeenError) -> ! {
+    panic!("SeenSet: {error}; the try_ form returns this as a value")
+}
+
+impl<'s, R: Record + ?Sized, S> Handle<'s, R, S> {
+    pub(super) fn new(set: &'s SeenSet<R, S>) -> Self {
+        Self { set, access: set.core.join() }
+    }
+
+    /// The set this handle belongs to.
+    pub fn set(&self) -> &'s SeenSet<R, S> {
+        self.set
+    }
+
+    /// The record of an id. `None` if the id is another set's.
+    #[inline]
+    pub fn get(&self, id: RecordId) -> Option<&'s R> {
+        self.set.get(id)
+    }
+
+    /// Takes the handle out of meetings until the guard drops: for a thread that will be busy elsewhere for a while. Only `Growth::Together` has
+    /// meetings.
+    pub fn offline(&mut self) -> Offline<'_, 's, R, S> {
+        self.set.core.leave(&self.access);
+        Offline(self)
+    }
+
+    fn origin(&self, parent: RecordId, label: u32) -> Origin {
+        let parent = self.set.unit(parent).expect("the parent is a record of this set");
+        Origin { parent, label }
+    }
+
+    #[inline(always)]
+    fn insertion(&self, outcome: Outcome) -> Insertion {
+        let id = self.set.id(outcome.word);
+        if outcome.new { Insertion::Inserted(id) } else { Insertion::Existing(id) }
+    }
+
+    fn ordinal(&self, insertion: Insertion) -> (Insertion, Option<u64>) {
+        let counted = &self.set.counted;
+        // ORDERING: Relaxed: a number for each, in no order but its own.
+        let ordinal = insertion.is_new().then(|| counted.fetch_add(1, Ordering::Relaxed) + 1);
+        (insertion, ordinal)
+    }
+
+    #[inline(always)]
+    fn come_along(&self) {
+        if self.set.core.meeting.is_some() {
+            self.set.core.attend_if_called(&self.access, &self.access.handle.pin());
+        }
+    }
+}
+
+impl<R: Record + ?Sized, S> Drop for Handle<'_, R, S> {
+    fn drop(&mut self) {
+        self.set.core.leave(&self.access);
+    }
+}
+
+impl<R: Record + ?Sized, S> Drop for Offline<'_, '_, R, S> {
+    fn drop(&mut self) {
+        let Handle { set, access } = &*self.0;
+        if let Some(meeting) = &set.core.meeting {
+            access.place.set(meeting.join());
+        }
+    }
+}
+
+/// Records of any type.
+impl<T: Hash + Eq + Send + Sync, S: BuildHasher> Handle<'_, T, S> {
+    #[inline(always)]
+    fn put(&self, record: T, origin: Origin) -> Result<Insertion, SeenError> {
+        let SeenSet { core, records, hasher, .. } = self.set;
+        let hash = hasher.hash_one(&record);
+        let id_mask = !core.split.tag_mask();
+        let desk = &*self.access.desk;
+        let mut entry = Typed { records, desk, record: &record, origin, id_mask };
+        let outcome = core.insert(&self.access, hash, core.split.tag(hash), &mut entry)?;
+        if outcome.new {
+            // Its bits are the set's now.
+            std::mem::forget(record);
+        }
+        Ok(self.insertion(outcome))
+    }
+
+    /// Takes a record in, or finds it. Linearizable.
+    ///
+    /// # Panics
+    /// If memory is needed and cannot be had; [`try_insert`](Self::try_insert) returns an error instead.
+    #[inline]
+    pub fn insert(&self, record: T) -> Insertion {
+        self.try_insert(record).unwrap_or_else(|error| refused(error))
+    }
+
+    /// [`insert`](Self::insert) that returns an error if memory is needed and cannot be had; the set is then as before.
+    #[inline]
+    pub fn try_insert(&self, record: T) -> Result<Insertion, SeenError> {
+        self.put(record, Origin::default())
+    }
+
+    /// [`insert`](Self::insert) that keeps with a new record from where it was reached, if the set keeps
+    /// [parents](super::SeenSetBuilder::parents).
+    ///
+    /// # Panics
+    /// As `insert`, and if the parent is another set's record.
+    #[inline]
+    pub fn insert_from(&self, record: T, parent: RecordId, label: u32) -> Insertion {
+        self.try_insert_from(record, parent, label).unwrap_or_else(|error| refused(error))
+    }
+
+    /// [`insert_from`](Self::insert_from) that returns an error if memory is needed and cannot be had.
+    ///
+    /// # Panics
+    /// If the parent is another set's record.
+    #[inline]
+    pub fn try_insert_from(
+        &self,
+        record: T,
+        parent: RecordId,
+        label: u32,
+    ) -> Result<Insertion, SeenError> {
+        self.put(record, self.origin(parent, label))
+    }
+
+    /// [`insert`](Self::insert) that numbers new records: the first record that any thread inserts by this method gets 1, the next 2, and so
+    /// on. The number costs one shared counter per new record.
+    ///
+    /// # Panics
+    /// As `insert`.
+    #[inline]
+    pub fn insert_counted(&self, record: T) -> (Insertion, Option<u64>) {
+        self.ordinal(self.insert(record))
+    }
+
+    /// True if the record is in the set. Linearizable.
+    #[inline]
+    pub fn contains<Q: Hash + Equivalent<T> + ?Sized>(&self, record: &Q) -> bool {
+        self.find(record).is_some()
+    }
+
+    /// The id of a record. Linearizable.
+    #[inline]
+    pub fn find<Q: Hash + Equivalent<T> + ?Sized>(&self, record: &Q) -> Option<RecordId> {
+        self.come_along();
+        let hash = self.set.hasher.hash_one(record);
+        self.set.find_by(&self.access.handle.pin(), hash, |kept| record.equivalent(kept))
+    }
+}
+
+/// Byte strings.
+impl<S: BuildHasher> Handle<'_, [u8], S> {
+    #[inline(always)]
+    fn put(&self, record: &[u8], origin: Origin) -> Result<Insertion, SeenError> {
+        let SeenSet { core, records, hasher, .. } = self.set;
+        records.check_width(record)?;
+        let hash = hasher.hash_one(record);
+        let id_mask = !core.split.tag_mask();
+        let mut entry = Text { records, desk: &self.access.desk, record, origin, id_mask };
+        let outcome = core.insert(&self.access, hash, core.split.tag(hash), &mut entry)?;
+        Ok(self.insertion(outcome))
+    }
+
+    /// Takes a record in, or finds it. Linearizable.
+    ///
+    /// # Panics
+    /// If memory is needed and cannot be had, or the record has the wrong width; [`try_insert`](Self::try_insert) returns an error
+    /// instead.
+    #[inline]
+    pub fn insert(&self, record: &[u8]) -> Insertion {
+        self.try_insert(record).unwrap_or_else(|error| refused(error))
+    }
+
+    /// [`insert`](Self::insert) that returns an error if memory is needed and cannot be had; the set is then as before.
+    #[inline]
+    pub fn try_insert(&self, record: &[u8]) -> Result<Insertion, SeenError> {
+        self.put(record, Origin::default())
+    }
+
+    /// [`insert`](Self::insert) that keeps with a new record from where it was reached, if the set keeps
+    /// [parents](super::SeenSetBuilder::parents).
+    ///
+    /// # Panics
+    /// As `insert`, and if the parent is another set's record.
+    #[inline]
+    pub fn insert_from(&self, record: &[u8], parent: RecordId, label: u32) -> Insertion {
+        self.try_insert_from(record, parent, label).unwrap_or_else(|error| refused(error))
+    }
+
+    /// [`insert_from`](Self::insert_from) that returns an error if memory is needed and cannot be had.
+    ///
+    /// # Panics
+    /// If the parent is another set's record.
+    #[inline]
+    pub fn try_insert_from(
+        &self,
+        record: &[u8],
+        parent: RecordId,
+        label: u32,
+    ) -> Result<Insertion, SeenError> {
+        self.put(record, self.origin(parent, label))
+    }
+
+    /// [`insert`](Self::insert) that numbers new records: the first record that any thread inserts by this method gets 1, the next 2, and so
+    /// on. The number costs one shared counter per new record.
+    ///
+    /// # Panics
+    /// As `insert`.
+    #[inline]
+    pub fn insert_counted(&self, record: &[u8]) -> (Insertion, Option<u64>) {
+        self.ordinal(self.insert(record))
+    }
+
+    /// True if the record is in the set. Linearizable.
+    #[inline]
+    pub fn contains(&self, record: &[u8]) -> bool {
+        self.find(record).is_some()
+    }
+
+    /// The id of a record. Linearizable.
+    #[inline]
+    pub fn find(&self, record: &[u8]) -> Option<RecordId> {
+        self.come_along();
+        let hash = self.set.hasher.hash_one(record);
+        self.set.find_by(&self.access.handle.pin(), hash, |kept| kept == record)
+    }
+}

@@ -1,0 +1,128 @@
+//! Walking over the records: over slots, not arenas, so that only what is in the set is seen.
+
+use super::core::Core;
+use super::record::Record;
+use super::table::Table;
+use super::{RecordId, SeenSet};
+use crate::reclaim::Section;
+use crate::sync::Ordering;
+
+/// An iterator over the records of a set, by [`SeenSet::iter`].
+#[derive(Debug)]
+pub struct Iter<'s, R: Record + ?Sized, S> {
+    set: &'s SeenSet<R, S>,
+    words: Words<'s>,
+}
+
+impl<'s, R: Record + ?Sized, S> Iter<'s, R, S> {
+    pub(super) fn new(set: &'s SeenSet<R, S>) -> Self {
+        Self { set, words: Words::new(&set.core) }
+    }
+}
+
+impl<'s, R: Record + ?Sized, S> Iterator for Iter<'s, R, S> {
+    type Item = (RecordId, &'s R);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let word = self.words.next()?;
+        let record = self.set.records.get(self.set.core.split.id(word));
+        Some((self.set.id(word), record))
+    }
+}
+
+/// The words of a set, segment by segment.
+#[derive(Debug)]
+pub(super) struct Words<'s> {
+    core: &'s Core,
+    /// Holds back every table retired from here on.
+    section: Section<'s>,
+    segment: usize,
+    /// The table of the segment and the next slot. The section keeps it in place.
+    table: Option<(*const Table, usize)>,
+}
+
+impl<'s> Words<'s> {
+    pub(super) fn new(core: &'s Core) -> Self {
+        let section = core.pin();
+        section.hold_all();
+        Self { core, section, segment: 0, table: None }
+    }
+
+    /// The next segment's table, its growth ended. Everything inserted before is in it.
+    fn open_segment(&mut self) -> Option<Option<*const Table>> {
+        if self.segment == self.core.roots.len() {
+            return None;
+        }
+        let table = loop {
+            if let Ok(table) = self.core.settle(&self.section, self.segment) {
+                break table.map(std::ptr::from_ref);
+            }
+        };
+        self.segment += 1;
+        Some(table)
+    }
+}
+
+impl Iterator for Words<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        loop {
+            if let Some((table, index)) = &mut self.table {
+                // SAFETY: loaded inside the section, which holds everything and is still open.
+                let table = unsafe { &**table };
+                while *index < table.len() {
+                    *index += 1;
+                    if let Some(word) = table.word_at(*index - 1) {
+                        return Some(word);
+                    }
+                }
+                self.table = None;
+            }
+            self.table = self.open_segment()?.map(|table| (table, 0));
+        }
+    }
+}
+
+impl Core {
+    /// Every word once; only for a set that nobody else uses.
+    pub(super) fn for_each_word(&self, mut visit: impl FnMut(u64)) {
+        for word in Words::new(self) {
+            visit(word);
+        }
+    }
+
+    /// Makes the first tables, if the user asked for room.
+    pub(super) fn prepare(&self, capacity: usize) -> Result<(), super::SeenError> {
+        let section = self.pin();
+        for segment in 0..self.roots.len() {
+            // Small tables are made when needed.
+            if capacity >= 1 << 10 {
+                self.first_table(&section, segment)?;
+            } else {
+                self.slots_after(segment, self.settings.first_growths)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The table that a segment's operations enter by, for statistics.
+    pub(super) fn entrance<'s>(&self, section: &'s Section<'_>, segment: usize) -> Vec<&'s Table> {
+        loop {
+            let mut chain = Vec::new();
+            let mut link = Self::follow(section, &self.roots[segment]);
+            while let Ok(Some(table)) = link {
+                chain.push(table);
+                link = Self::follow(section, table.next());
+            }
+            if link.is_ok() {
+                return chain;
+            }
+        }
+    }
+
+    pub(super) fn growths_done(&self) -> u64 {
+        // ORDERING: Relaxed: a statistic.
+        self.growths.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,236 @@
+//! The slot protocol and the rendezvous under loom: every order of steps that the memory model allows, up to two preemptions.
+//!
+//! Tables are as small as they get: two slots, chunks of two, one segment. The first insert fills the first table to its
+//! threshold, so that the second one meets a growth.
+
+use super::*;
+use crate::sync::{Arc, thread};
+use loom::cell::UnsafeCell;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A key's low byte is the top of its hash, and so its home.
+#[derive(Default)]
+struct Top(u64);
+
+impl Hasher for Top {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are words")
+    }
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key << 56;
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A record that loom watches: reading one that was not published to the reader is an error.
+struct Watched(u64, UnsafeCell<()>);
+
+// SAFETY: the cell is only read once the record is shared.
+unsafe impl Sync for Watched {}
+// SAFETY: as above.
+unsafe impl Send for Watched {}
+
+impl Watched {
+    fn new(key: u64) -> Self {
+        let record = Self(key, UnsafeCell::new(()));
+        record.1.with_mut(|_| ());
+        record
+    }
+}
+impl PartialEq for Watched {
+    fn eq(&self, other: &Self) -> bool {
+        self.1.with(|_| ());
+        other.1.with(|_| ());
+        self.0 == other.0
+    }
+}
+impl Eq for Watched {}
+impl Hash for Watched {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0);
+    }
+}
+
+type Hashing = BuildHasherDefault<Top>;
+type Set = SeenSet<Watched, Hashing>;
+type Access = Handle<'static, Watched, Hashing>;
+
+/// Keys with home 0 and with the last home.
+const LOW: u64 = 0x01;
+const LOW_TOO: u64 = 0x02;
+const HIGH: u64 = 0xf0;
+
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(2));
+    builder.max_branches = 20_000;
+    builder.check(check);
+}
+
+/// A set that outlives its threads, and handles made ahead of them.
+struct World {
+    set: *mut Set,
+}
+
+impl World {
+    fn new(growth: Growth) -> Self {
+        let builder = SeenSetBuilder::default().growth(growth).max_fill(0.9);
+        let set = builder.try_build_with_hasher(Hashing::default()).unwrap();
+        Self { set: Box::into_raw(Box::new(set)) }
+    }
+
+    fn set(&self) -> &'static Set {
+        // SAFETY: freed by `end`, after the threads and handles.
+        unsafe { &*self.set }
+    }
+
+    fn handle(&self) -> Access {
+        self.set().handle()
+    }
+
+    /// What must hold in the end: these keys, each once, found under the id that its inserts were told.
+    fn end(self, told: &[(u64, Insertion)]) {
+        let mut keys: Vec<u64> = told.iter().map(|told| told.0).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for &key in &keys {
+            let of_key = || told.iter().filter(|told| told.0 == key);
+            assert_eq!(of_key().filter(|told| told.1.is_new()).count(), 1, "one is new");
+            let id = of_key().next().unwrap().1.id();
+            assert!(of_key().all(|told| told.1.id() == id), "one id");
+            assert_eq!(self.set().find(&Watched::new(key)), Some(id));
+        }
+        let mut walked: Vec<u64> = self.set().iter().map(|(_, record)| record.0).collect();
+        walked.sort_unstable();
+        assert_eq!(walked, keys, "each once");
+        assert_eq!(self.set().len(), keys.len());
+        // SAFETY: made in `new`; threads and handles are gone.
+        drop(unsafe { Box::from_raw(self.set) });
+    }
+}
+
+fn insert(handle: &Access, key: u64) -> (u64, Insertion) {
+    (key, handle.insert(Watched::new(key)))
+}
+
+#[test]
+fn loom_seen_two_inserts_of_one_key_agree() {
+    model(|| {
+        let world = World::new(Growth::Spread);
+        let (one, two) = (world.handle(), world.handle());
+        let other = thread::spawn(move || insert(&one, LOW));
+        let ours = insert(&two, LOW);
+        let theirs = other.join().unwrap();
+        drop(two);
+        world.end(&[ours, theirs]);
+    });
+}
+
+/// A growth is under way: one thread moves what the other looks for.
+#[test]
+fn loom_seen_insert_against_migrate() {
+    model(|| {
+        let world = World::new(Growth::Spread);
+        let (one, two) = (world.handle(), world.handle());
+        let first = insert(&two, LOW);
+        let other = thread::spawn(move || insert(&one, LOW_TOO));
+        let ours = insert(&two, LOW_TOO);
+        let theirs = other.join().unwrap();
+        drop(two);
+        world.end(&[first, ours, theirs]);
+    });
+}
+
+/// Both fill the first table to its threshold at once, and both prepare the next.
+#[test]
+fn loom_seen_two_growers() {
+    model(|| {
+        let world = World::new(Growth::Spread);
+        let (one, two) = (world.handle(), world.handle());
+        let other = thread::spawn(move || insert(&one, HIGH));
+        let ours = insert(&two, LOW);
+        let theirs = other.join().unwrap();
+        drop(two);
+        world.end(&[ours, theirs]);
+    });
+}
+
+/// The other thread may fall asleep with a copy or a guest in its hands while the set grows on.
+#[test]
+fn loom_seen_a_mover_asleep_over_growths() {
+    model(|| {
+        let world = World::new(Growth::Spread);
+        let (one, two) = (world.handle(), world.handle());
+        let first = insert(&two, LOW);
+        let other = thread::spawn(move || insert(&one, HIGH));
+        let ours = [insert(&two, LOW_TOO), insert(&two, HIGH)];
+        let theirs = other.join().unwrap();
+        drop(two);
+        world.end(&[first, ours[0], ours[1], theirs]);
+    });
+}
+
+#[test]
+fn loom_seen_contains_never_misses() {
+    model(|| {
+        let world = World::new(Growth::Spread);
+        let (one, two) = (world.handle(), world.handle());
+        let first = insert(&two, LOW);
+        let other = thread::spawn(move || one.contains(&Watched::new(LOW)));
+        let ours = insert(&two, LOW_TOO);
+        assert!(other.join().unwrap(), "missed while it was moved");
+        drop(two);
+        world.end(&[first, ours]);
+    });
+}
+
+/// Two members meet; a third thread wakes them without a reason.
+#[test]
+fn loom_seen_rendezvous_with_spurious_wakes() {
+    model(|| {
+        let world = World::new(Growth::Together);
+        let (one, two) = (world.handle(), world.handle());
+        let first = insert(&two, LOW);
+        let set = world.set();
+        let waker = thread::spawn(move || set.core.meeting.as_ref().unwrap().wake_for_nothing());
+        let other = thread::spawn(move || insert(&one, LOW_TOO));
+        let ours = insert(&two, LOW_TOO);
+        drop(two);
+        let theirs = other.join().unwrap();
+        waker.join().unwrap();
+        world.end(&[first, ours, theirs]);
+    });
+}
+
+/// One member leaves instead of coming: the other must not wait for it.
+#[test]
+fn loom_seen_a_leaving_member_is_not_waited_for() {
+    model(|| {
+        let world = World::new(Growth::Together);
+        let (one, two) = (world.handle(), world.handle());
+        let first = insert(&two, LOW);
+        let leaver = thread::spawn(move || drop(one));
+        let ours = insert(&two, HIGH);
+        leaver.join().unwrap();
+        drop(two);
+        world.end(&[first, ours]);
+    });
+}
+
+/// The ring without a gap has no cluster with a beginning.
+#[test]
+fn loom_seen_two_members_fill_the_ring() {
+    model(|| {
+        let world = World::new(Growth::Together);
+        let (one, two) = (world.handle(), world.handle());
+        let other = thread::spawn(move || insert(&one, HIGH));
+        let ours = insert(&two, LOW);
+        let more = Arc::new(two);
+        let theirs = other.join().unwrap();
+        let third = insert(&more, LOW_TOO);
+        drop(more);
+        world.end(&[ours, theirs, third]);
+    });
+}

@@ -1,0 +1,66 @@
+//! What a set looks like inside.
+
+use super::core::Core;
+use crate::sync::Ordering;
+
+/// A look inside a set. Everything is an estimate while others insert.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SeenStats {
+    /// Records.
+    pub len: usize,
+    /// Segments.
+    pub segments: usize,
+    /// Slots of all tables in use; while a segment grows, of its old and its new one.
+    pub slots: usize,
+    /// Records per slot.
+    pub fill: f64,
+    /// Segments that are growing now.
+    pub growing: usize,
+    /// Growths completed.
+    pub growths: u64,
+    /// Inserts that had to move the whole rest of a table before they could go on.
+    pub stragglers: u64,
+    /// `probes[d]` records lie `d` slots from their home; the last counts all that lie further.
+    pub probes: [usize; 16],
+    /// Bytes of tables: in use, and left but not yet given back.
+    pub table_bytes: usize,
+    /// The most that `table_bytes` has been.
+    pub table_bytes_peak: usize,
+    /// Bytes of records, the room for further ones in each handle's arena included.
+    pub record_bytes: usize,
+}
+
+impl Core {
+    pub(super) fn stats(&self) -> SeenStats {
+        let section = self.pin();
+        let (mut slots, mut growing, mut probes) = (0, 0, [0; 16]);
+        for segment in 0..self.roots.len() {
+            let chain = self.entrance(&section, segment);
+            growing += usize::from(chain.len() > 1);
+            slots += chain.iter().map(|table| table.len()).sum::<usize>();
+            if let Some(table) = chain.first() {
+                for index in 0..table.len() {
+                    if let Some(word) = table.word_at(index) {
+                        probes[table.displacement(index, word).min(15)] += 1;
+                    }
+                }
+            }
+        }
+        let len = self.len() as usize;
+        SeenStats {
+            len,
+            segments: self.roots.len(),
+            slots,
+            fill: if slots == 0 { 0.0 } else { len as f64 / slots as f64 },
+            growing,
+            growths: self.growths_done(),
+            // ORDERING: Relaxed: a statistic.
+            stragglers: self.stragglers.load(Ordering::Relaxed),
+            probes,
+            table_bytes: self.account.tables(),
+            table_bytes_peak: self.account.tables_peak(),
+            record_bytes: self.account.records(),
+        }
+    }
+}

@@ -1,0 +1,333 @@
+use super::*;
+use crate::sync::{AtomicUsize, Ordering};
+
+const GROWTHS: [Growth; 2] = [Growth::Spread, Growth::Together];
+
+fn builders() -> Vec<SeenSetBuilder> {
+    let base = SeenSetBuilder::default();
+    let mut builders = Vec::new();
+    for growth in GROWTHS {
+        for ids in [Ids::Narrow, Ids::Wide] {
+            builders.push(base.growth(growth).ids(ids));
+            builders.push(base.growth(growth).ids(ids).segments(1).max_fill(0.9).parents(true));
+        }
+    }
+    builders
+}
+
+#[test]
+fn every_record_has_one_id_and_keeps_it() {
+    for builder in builders() {
+        let set: SeenSet<u64> = builder.build();
+        let handle = set.handle();
+        let ids: Vec<_> = (0..20_000u64).map(|n| handle.insert(n)).collect();
+        assert!(ids.iter().all(|insertion| insertion.is_new()));
+        for n in 0..20_000 {
+            let id = ids[n as usize].id();
+            assert_eq!(handle.insert(n), Insertion::Existing(id));
+            assert_eq!(set.get(id), Some(&n));
+            assert_eq!(handle.find(&n), Some(id));
+        }
+        assert!(!set.contains(&20_000));
+        assert_eq!(set.len(), 20_000);
+        let mut all: Vec<_> = set.iter().map(|(id, &n)| (n, id)).collect();
+        all.sort_unstable();
+        assert!(all.iter().enumerate().all(|(at, &(n, id))| n == at as u64 && id == ids[at].id()));
+        assert_eq!(all.len(), 20_000);
+    }
+}
+
+#[test]
+fn byte_strings_of_any_length_and_of_one() {
+    for builder in builders() {
+        let set: SeenSet<[u8]> = builder.build();
+        let handle = set.handle();
+        let text = |n: usize| vec![(n % 251) as u8; n % 300];
+        let mut known = std::collections::HashMap::new();
+        for n in 0..5_000 {
+            let insertion = handle.insert(&text(n));
+            assert_eq!(insertion.is_new(), !known.contains_key(&text(n)));
+            known.entry(text(n)).or_insert(insertion.id());
+        }
+        for (text, id) in &known {
+            assert_eq!(set.get(*id), Some(&text[..]));
+        }
+        let huge = vec![7; 100_000];
+        assert_eq!(set.get(handle.insert(&huge).id()), Some(&huge[..]));
+        assert_eq!(set.iter().count(), known.len() + 1);
+
+        let fixed: SeenSet<[u8]> = builder.width(5).build();
+        let handle = fixed.handle();
+        for n in 0..5_000u32 {
+            let bytes = [0, n as u8, (n >> 8) as u8, 1, 2];
+            let id = handle.insert(&bytes).id();
+            assert_eq!(fixed.get(id), Some(&bytes[..]));
+        }
+        assert_eq!(fixed.len(), 5_000);
+        let wrong = handle.try_insert(&[1; 6]).unwrap_err();
+        assert_eq!(wrong, SeenError::Width { expected: 5, found: 6 });
+    }
+}
+
+#[test]
+fn a_trace_leads_from_the_first_ancestor() {
+    for ids in [Ids::Narrow, Ids::Wide] {
+        let set: SeenSet<u32> = SeenSet::<u32>::builder().ids(ids).parents(true).build();
+        let handle = set.handle();
+        let mut last = handle.insert(0).id();
+        for n in 1..1_000 {
+            last = handle.insert_from(n, last, n * 2).id();
+        }
+        // Reached again: the first way counts.
+        let first = set.find(&0).unwrap();
+        assert!(!handle.insert_from(999, first, 1).is_new());
+        let trace: Vec<_> = set.trace(last).iter().map(|&id| *set.get(id).unwrap()).collect();
+        assert_eq!(trace, (0..1_000).collect::<Vec<_>>());
+        assert!(set.trace(last)[1..].iter().all(|&id| set.label(id) == set.get(id).unwrap() * 2));
+        assert_eq!(set.parent(first), None);
+    }
+}
+
+#[test]
+fn an_id_of_another_set_names_nothing() {
+    let (one, other) = (SeenSet::<String>::new(), SeenSet::<String>::new());
+    let id = one.handle().insert("a".to_owned()).id();
+    other.handle().insert("b".to_owned());
+    assert_eq!(other.get(id), None);
+    assert_eq!(other.parent(id), None);
+    assert_eq!(other.trace(id), [id]);
+    let foreign = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        other.handle().insert_from("c".to_owned(), id, 0)
+    }));
+    assert!(foreign.is_err());
+}
+
+#[test]
+fn counted_inserts_are_numbered_without_gaps() {
+    let set = SeenSet::<u64>::new();
+    let mut numbers: Vec<u64> = std::thread::scope(|scope| {
+        let insert = || {
+            let handle = set.handle();
+            (0..1_000).filter_map(|n| handle.insert_counted(n).1).collect::<Vec<_>>()
+        };
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(insert)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=1_000).collect::<Vec<_>>());
+}
+
+/// A record that counts how many of its kind live.
+#[derive(Debug)]
+struct Counted<'a>(u64, &'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(number: u64, alive: &'a AtomicUsize) -> Self {
+        alive.fetch_add(1, Ordering::Relaxed);
+        Self(number, alive)
+    }
+}
+impl PartialEq for Counted<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        assert_ne!(self.0, u64::MAX, "on purpose");
+        self.0 == other.0
+    }
+}
+impl Eq for Counted<'_> {}
+impl Hash for Counted<'_> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        // The poisoned record has the hash of record 7.
+        state.write_u64(if self.0 == u64::MAX { 7 } else { self.0 });
+    }
+}
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn each_record_is_dropped_once() {
+    for growth in GROWTHS {
+        let alive = AtomicUsize::new(0);
+        let set: SeenSet<Counted<'_>> = SeenSet::<u8>::builder().growth(growth).build();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let handle = set.handle();
+                    (0..10_000).for_each(|n| _ = handle.insert(Counted::new(n, &alive)));
+                });
+            }
+        });
+        assert_eq!(alive.load(Ordering::Relaxed), 10_000);
+        drop(set);
+        assert_eq!(alive.load(Ordering::Relaxed), 0);
+    }
+}
+
+#[test]
+fn a_panic_in_eq_changes_nothing() {
+    let alive = AtomicUsize::new(0);
+    let set = SeenSet::<Counted<'_>>::new();
+    let handle = set.handle();
+    handle.insert(Counted::new(7, &alive));
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        // Sought against kept: either side of the comparison is the poisoned one.
+        handle.find(&Counted::new(u64::MAX, &alive));
+    }));
+    assert!(outcome.is_err());
+    assert!(!handle.insert(Counted::new(7, &alive)).is_new());
+    assert!(handle.insert(Counted::new(8, &alive)).is_new());
+    assert_eq!((set.len(), alive.load(Ordering::Relaxed)), (2, 2));
+}
+
+#[test]
+fn a_set_smaller_than_one_chunk_grows_inside_its_bounds() {
+    // The whole table is a part of a chunk: the end of the chunk must be clamped to it.
+    for growth in GROWTHS {
+        for records in 0..200u64 {
+            let set: SeenSet<u64> = SeenSet::<u64>::builder().growth(growth).segments(1).build();
+            let handle = set.handle();
+            (0..records).for_each(|n| assert!(handle.insert(n).is_new()));
+            (0..records).for_each(|n| assert!(handle.contains(&n)));
+            assert_eq!(set.iter().count() as u64, records);
+        }
+    }
+}
+
+#[test]
+fn a_budget_is_an_error_and_nothing_is_lost() {
+    for growth in GROWTHS {
+        for budget in [0, 1_000, 20_000, 100_000, 1_000_000] {
+            let builder = SeenSet::<u64>::builder().growth(growth).budget(budget);
+            let set: SeenSet<u64> = builder.build();
+            let handle = set.handle();
+            let mut kept = Vec::new();
+            let mut refused = 0;
+            for n in 0..200_000u64 {
+                match handle.try_insert(n) {
+                    Ok(Insertion::Inserted(id)) => kept.push((n, id)),
+                    Ok(other) => panic!("{other:?}"),
+                    Err(SeenError::Budget { held, .. }) => {
+                        assert!(held <= budget);
+                        refused += 1;
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+                if refused > 1_000 {
+                    break;
+                }
+            }
+            assert!(refused > 0, "{budget} bytes hold no 200,000 records");
+            assert!(set.memory_bytes() <= budget);
+            for &(n, id) in &kept {
+                assert_eq!(handle.try_insert(n), Ok(Insertion::Existing(id)));
+                assert_eq!(set.get(id), Some(&n));
+            }
+            assert_eq!(set.iter().count(), kept.len());
+        }
+    }
+}
+
+#[test]
+fn a_budget_that_ends_in_the_middle_of_a_growth_loses_nothing() {
+    // The successor is there, but the arena cannot be extended: inserts fail while the growth goes on.
+    for budget in (17_000..19_000).step_by(10) {
+        let set: SeenSet<[u8]> =
+            SeenSet::<[u8]>::builder().segments(1).budget(budget).width(8).build();
+        let handle = set.handle();
+        let mut kept = Vec::new();
+        for n in 0..2_000u64 {
+            if let Ok(insertion) = handle.try_insert(&n.to_le_bytes()) {
+                kept.push((n, insertion.id()));
+            }
+        }
+        for &(n, id) in &kept {
+            assert_eq!(handle.find(&n.to_le_bytes()), Some(id));
+        }
+    }
+}
+
+#[test]
+fn omissions_are_as_many_as_reported() {
+    for (bits, records) in [(16, 2_000u64), (20, 20_000), (24, 100_000)] {
+        let (mut omitted, mut expected, mut any) = (0.0, 0.0, 0.0);
+        for _ in 0..20 {
+            let set = SeenPrints::new().with_bits(bits);
+            let handle = set.handle();
+            omitted += (0..records).filter(|n| !handle.insert(n)).count() as f64;
+            assert!((0..records).all(|n| handle.contains(&n)));
+            expected += set.expected_omissions();
+            any += set.omission_probability();
+        }
+        assert!((omitted - expected).abs() < 6.0 * expected.sqrt(), "{omitted} of {expected}");
+        assert!(any / 20.0 > 0.99);
+    }
+    let set = SeenPrints::new();
+    let handle = set.handle();
+    assert!((0..100_000).all(|n| handle.insert(&n)));
+    let probability = set.omission_probability();
+    assert!((2e-10..4e-10).contains(&probability), "{probability}");
+}
+
+#[test]
+fn fingerprints_survive_growth_of_either_kind() {
+    for growth in GROWTHS {
+        let set = SeenPrints::builder().growth(growth).build_prints();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let handle = set.handle();
+                    (0..30_000u64).for_each(|n| _ = handle.insert(&n));
+                });
+            }
+        });
+        assert_eq!(set.len(), 30_000);
+        assert!((0..30_000u64).all(|n| set.contains(&n)));
+    }
+}
+
+#[test]
+fn memory_stays_below_18_bytes_per_record_from_a_hundred_thousand_on() {
+    // One thread: one that the system stops inside an operation would hold back what was there then.
+    let set = SeenSet::<u64>::new();
+    let handle = set.handle();
+    let mut worst = 0f64;
+    for n in 0..1_000_000u64 {
+        handle.insert(n);
+        if n > 100_000 {
+            worst = worst.max(set.core.account.tables() as f64 / n as f64);
+        }
+    }
+    assert!(worst > 8.0 && worst <= 18.0, "{worst} bytes per record");
+    eprintln!("at most {worst:.1} bytes of tables per record");
+}
+
+#[test]
+fn a_leaving_handle_is_not_waited_for() {
+    let set: SeenSet<u64> = SeenSet::<u64>::builder().growth(Growth::Together).build();
+    let mut idle = set.handle();
+    std::thread::scope(|scope| {
+        let offline = idle.offline();
+        let busy = scope.spawn(|| {
+            let handle = set.handle();
+            (0..10_000).for_each(|n| assert!(handle.insert(n).is_new()));
+        });
+        busy.join().unwrap();
+        drop(offline);
+        // A handle that leaves while the others wait for it lets them go.
+        let busy = scope.spawn(|| {
+            let handle = set.handle();
+            (10_000..100_000).for_each(|n| assert!(handle.insert(n).is_new()));
+        });
+        while set.waiting_for().is_empty() {
+            std::thread::yield_now();
+        }
+        let missing = set.waiting_for();
+        assert!(missing.len() == 1 && missing[0].starts_with("handle 0 of thread"), "{missing:?}");
+        drop(idle);
+        busy.join().unwrap();
+    });
+    assert_eq!(set.len(), 100_000);
+    assert!((0..100_000).all(|n| set.contains(&n)));
+}

@@ -1,0 +1,224 @@
+//! How a set grows under `Growth::Together`: everybody meets.
+//!
+//! ```text
+//!  0 alone       root = T
+//!       │  consider_growing, make_room: T.next = S (one wins the race to allocate, the others find S)
+//!       ▼
+//!  1 moving      every member that comes along takes chunks until none is left (attend)
+//!       │  no chunk is left: arrive
+//!       ▼
+//!  2 waiting     whoever has arrived sleeps until the round is over
+//!       │  the last member arrives, or the last one that was missing leaves: it leads
+//!       ▼
+//!  0 alone       the leader has set root = S, retired T, begun the next round, and woken everybody
+//! ```
+//!
+//! **J1.** A member is a handle that is online. It arrives at most once in a round, and does nothing else between arriving and the end of
+//! the round. Waiting is a loop over the round's number: a wake-up without a reason goes back to sleep.
+//! **J2.** The round ends when as many have arrived as are online: under the lock, by the one that made it so, by arriving or by leaving. A
+//! member takes chunks only before it arrives, and leaves only between operations: so at that moment every chunk that was taken is done.
+//! **J3.** A cluster is a run of FULL slots behind a FROZEN one, up to the next FROZEN. Homes grow with the hash, and a successor has
+//! factor times as many slots, factor > 1; so the words of a cluster that ends before slot q land before slot `ceil(factor · q)` of S, and those of
+//! the next, whose homes lie behind q, from there on. Different movers therefore write into different runs of S, with plain stores.
+//! Whoever takes a chunk moves the clusters that begin in it. A ring without any gap is one cluster without a beginning: the leader moves it.
+//! **J4.** Nobody inserts into S before the round is over: whoever meets a successor attends. So until then T holds everything.
+
+use super::core::{Access, Core, Entry, Outcome, Stop};
+use super::table::{Seen, Table};
+use crate::reclaim::Section;
+use crate::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// The rendezvous of a set.
+#[derive(Debug)]
+pub(crate) struct Meeting {
+    state: Mutex<State>,
+    over: Condvar,
+    /// After how long a wait is reported, and by whom it is delayed.
+    report: Option<Duration>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By place; `None` is free.
+    members: Vec<Option<Member>>,
+    online: usize,
+    arrived: usize,
+    round: u64,
+}
+
+#[derive(Debug)]
+struct Member {
+    name: String,
+    arrived: bool,
+}
+
+impl Meeting {
+    pub(crate) fn new(report: Option<Duration>) -> Self {
+        Self { state: Mutex::new(State::default()), over: Condvar::new(), report }
+    }
+
+    /// A place for a handle of the calling thread.
+    pub(crate) fn join(&self) -> usize {
+        let name = std::thread::current().name().unwrap_or("without a name").to_owned();
+        let mut state = self.state.lock();
+        let free = state.members.iter().position(Option::is_none);
+        let place = free.unwrap_or_else(|| {
+            state.members.push(None);
+            state.members.len() - 1
+        });
+        let name = format!("handle {place} of thread '{name}'");
+        state.members[place] = Some(Member { name, arrived: false });
+        state.online += 1;
+        place
+    }
+
+    /// A wake-up without a reason.
+    #[cfg(all(test, quintet_loom))]
+    pub(crate) fn wake_for_nothing(&self) {
+        self.over.notify_all();
+    }
+
+    /// Those that a growth under way waits for.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        missing(&self.state.lock())
+    }
+}
+
+fn missing(state: &State) -> Vec<String> {
+    if state.arrived == 0 {
+        return Vec::new();
+    }
+    let absent = state.members.iter().flatten().filter(|member| !member.arrived);
+    absent.map(|member| member.name.clone()).collect()
+}
+
+impl Core {
+    /// An insert that met a successor, or found no slot.
+    pub(super) fn insert_together(
+        &self,
+        access: &Access,
+        section: &Section<'_>,
+        segment: usize,
+        table: &Table,
+        tag: u64,
+        entry: &mut impl Entry,
+    ) -> Result<Outcome, Stop> {
+        if let Some(next) = Self::follow(section, table.next())? {
+            self.attend(access, section, segment, table, next);
+            return Err(Stop::Restart);
+        }
+        // Full, or closed: only what is here already can be answered.
+        let mut walk = table.walk(tag);
+        if let Seen::Same(word) = table.look(&mut walk, tag, |word| entry.same(word)) {
+            return Ok(Outcome { word, new: false });
+        }
+        self.make_room(section, segment, table)?;
+        Err(Stop::Restart)
+    }
+
+    /// Comes to the meeting if one is called: for operations that would not notice.
+    #[cold]
+    pub(super) fn attend_if_called(&self, access: &Access, section: &Section<'_>) {
+        for (segment, root) in self.roots.iter().enumerate() {
+            let Ok(Some(table)) = Self::follow(section, root) else { continue };
+            let Ok(Some(next)) = Self::follow(section, table.next()) else { continue };
+            self.attend(access, section, segment, table, next);
+        }
+    }
+
+    /// Moves chunks until none is left, then waits for the others (J2).
+    fn attend(
+        &self,
+        access: &Access,
+        section: &Section<'_>,
+        segment: usize,
+        table: &Table,
+        next: &Table,
+    ) {
+        let Some(meeting) = &self.meeting else { return };
+        move_chunks(table, next);
+        let mut state = meeting.state.lock();
+        if !std::ptr::eq(self.root(segment), table) {
+            return; // the round was over before we came: no member, or an old look at the root
+        }
+        let place = access.place.get();
+        match &mut state.members[place] {
+            Some(member) => member.arrived = true,
+            None => return,
+        }
+        state.arrived += 1;
+        if state.arrived == state.online {
+            self.lead(meeting, state, section, segment, table, next);
+        } else {
+            wait(meeting, state);
+        }
+    }
+
+    /// Ends the round (J2).
+    fn lead(
+        &self,
+        meeting: &Meeting,
+        mut state: MutexGuard<'_, State>,
+        section: &Section<'_>,
+        segment: usize,
+        table: &Table,
+        next: &Table,
+    ) {
+        move_chunks(table, next);
+        table.move_ring(next);
+        self.promote(section, segment, table, next);
+        state.round += 1;
+        state.arrived = 0;
+        state.members.iter_mut().flatten().for_each(|member| member.arrived = false);
+        meeting.over.notify_all();
+    }
+
+    /// Gives a handle's place back. If everybody else waits for it, it leads before it goes.
+    pub(crate) fn leave(&self, access: &Access) {
+        let Some(meeting) = &self.meeting else { return };
+        let section = access.handle.pin();
+        let mut state = meeting.state.lock();
+        if state.members[access.place.get()].take().is_none() {
+            return;
+        }
+        state.online -= 1;
+        if state.arrived == 0 || state.arrived < state.online {
+            return;
+        }
+        loop {
+            // Somebody has arrived, so there is a growth; the lock keeps it from ending.
+            let Ok(Some(table)) = Self::follow(&section, &self.roots[0]) else { continue };
+            let Ok(Some(next)) = Self::follow(&section, table.next()) else { continue };
+            return self.lead(meeting, state, &section, 0, table, next);
+        }
+    }
+}
+
+/// Sleeps until the round is over (J1).
+fn wait(meeting: &Meeting, mut state: MutexGuard<'_, State>) {
+    let round = state.round;
+    let mut reported = false;
+    while state.round == round {
+        let longest = meeting.report.unwrap_or(Duration::from_secs(3600));
+        let late;
+        (state, late) = meeting.over.wait_for(state, longest);
+        if late && meeting.report.is_some() && state.round == round && !reported {
+            reported = true;
+            eprintln!(
+                "quintet: a SeenSet that grows together has waited {longest:?} for {}; a handle whose thread is busy \
+                 elsewhere must be taken offline()",
+                missing(&state).join(", ")
+            );
+        }
+    }
+}
+
+/// Moves chunks until all have been taken.
+fn move_chunks(table: &Table, next: &Table) {
+    // Taken a second time means that somebody is at work on it: J3 leaves it to them.
+    while let Some(claim) = table.work.claim().filter(|claim| !claim.again) {
+        table.move_clusters(claim.chunk, next);
+        table.work.finish(claim.chunk);
+    }
+}
