@@ -1,4 +1,32 @@
-//! Five concurrent hash tables, each built for one job.
+//! Five concurrent hash tables, each built for one job, with one vocabulary.
+//!
+//! | You have | Use | In one sentence |
+//! |---|---|---|
+//! | values of any type, shared by threads | [`ItemSet`] | readers never lock; writers lock one of many shards; growth is spread over writes |
+//! | integers, ids, counters | [`WordMap`] | any `u64` to any `u64`, one cache line per operation, growth paid a few entries at a time |
+//! | a table read all the time, changed now and then | [`TwinMap`] | two copies: a read costs what a plain `hashbrown` read costs |
+//! | a set that only grows | [`SeenSet`] | every record gets an id once; all threads help to grow it |
+//!
+//! A cache that processes share, in shared memory, is being built on the same rooms.
+//!
+//! # Promises
+//!
+//! For every table, and tested:
+//!
+//! 1. Holding a reference never deadlocks anything, in any order. (A [`TwinMap`]'s writer may wait for readers; readers never wait.)
+//! 2. No operation waits for a whole-table copy, unless that was chosen or on a counted path for stragglers.
+//! 3. No key and no value is reserved.
+//! 4. Panics in `Hash`, `Eq`, `Drop` and closures, and forgotten guards, never corrupt memory, lose an entry or wedge another thread.
+//! 5. Memory is proportional to what is live.
+//! 6. Running out of memory is an error value on the `try_` forms, never a spin.
+//! 7. Hashers are keyed by a random seed; a table under a collision attack slows down, it does not eat memory.
+//! 8. The consistency of every operation is written down and checked.
+//!
+//! # Words used everywhere
+//!
+//! A *handle* is a thread's registered access to a table; `pin()` is the same for an occasional operation, through the calling
+//! thread's own seat. A *guard* is a read section. A *quiet point* is a moment without references. `try_` means: returns an
+//! allocation or capacity error, and nothing else. "Only if absent" is `insert_new`.
 
 #[allow(dead_code)] // each family uses its share
 mod hash;
