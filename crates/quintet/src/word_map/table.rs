@@ -13,7 +13,7 @@
 use super::overflow::Overflow;
 use super::word::{SPARE_BITS, Shape, SlotWord, Sought, State};
 use crate::hash::WordMixer;
-use crate::migrate::{Election, Work};
+use crate::migrate::{Election, Work, load_of};
 use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
 use crate::sync::prefetch::prefetch_read;
@@ -96,7 +96,7 @@ impl Table {
             slots: Buffer::try_new(shape.slots(), plan.pages)?,
             reach: shape.reach(),
             batch: (shape.homes() >> 8).clamp(1, 64),
-            threshold: (plan.max_load * shape.homes() as f64) as usize,
+            threshold: (load_of(plan.bits, plan.max_load) * shape.homes() as f64) as usize,
             next: AtomicPtr::new(std::ptr::null_mut()),
             plan,
             overflow: Overflow::new(),
@@ -219,7 +219,7 @@ impl Table {
 
     /// True if few slots are used: then a long probe is the hash's fault.
     pub(crate) fn is_sparse(&self) -> bool {
-        self.used() < self.shape.homes() / 4
+        self.used() < self.shape.homes() / 5
     }
 
     /// From now on inserts use the whole reach, and then the list.
