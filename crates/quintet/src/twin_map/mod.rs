@@ -87,6 +87,7 @@ mod absorb;
 mod core;
 mod entry;
 mod front;
+mod inert;
 mod pages;
 mod reader;
 #[cfg(feature = "serde")]
@@ -106,6 +107,7 @@ mod tests;
 pub use absorb::{Absorb, Differs};
 pub use entry::{Entry, Occupied, Vacant};
 pub use front::{BatchPanicked, Front};
+pub use inert::{Evicted, Inert, InertMap, InertWriteGuard, InertWriter};
 pub use reader::{Guard, OwnedGuard, Reader, SharedGuard, SharedReader};
 pub use set::{SetWriteGuard, SetWriter, TwinSet};
 pub use table::{Iter, TwinMap};

@@ -319,6 +319,15 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         self.version
     }
 
+    /// Takes what is staged out of the log; the copy is made anew before it is used again (X1).
+    pub(super) fn take_staged(&mut self) -> Vec<Op> {
+        if self.phase == Phase::Stale {
+            return Vec::new();
+        }
+        self.phase = Phase::Broken;
+        self.log.drain(..).collect()
+    }
+
     /// Gives up what is staged.
     fn discard(&mut self) {
         if self.phase == Phase::Stale || (self.phase == Phase::Fresh && self.log.is_empty()) {
@@ -382,6 +391,27 @@ impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
     pub(super) fn take_back(&mut self, keep: usize) {
         self.twin.phase = Phase::Broken;
         drop_each(self.twin.log.drain(keep..));
+    }
+
+    /// As [`Twin::take_staged`].
+    pub(super) fn take_staged(&mut self) -> Vec<Op> {
+        self.twin.take_staged()
+    }
+
+    /// Makes a copy in doubt anew, now.
+    pub(super) fn make_whole(&mut self) {
+        if self.twin.phase == Phase::Broken {
+            self.twin.repair();
+        }
+    }
+
+    /// Publishes without giving up the guard, which is of no use any more.
+    pub(super) fn publish_now(&mut self) -> u64 {
+        self.twin.publish()
+    }
+
+    pub(super) fn is_published(&self) -> bool {
+        self.twin.phase == Phase::Stale
     }
 
     /// How many changes wait for the publish.
