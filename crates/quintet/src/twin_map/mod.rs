@@ -70,7 +70,8 @@
 //!
 //! # Memory
 //!
-//! Two copies of the table, keys and values included: each copy owns its own (`Clone`); keep large values in an `Arc`. Changes wait in
+//! Two copies of the table, keys and values included: each copy owns its own (`Clone`); keep large values in an `Arc`, or
+//! share keys and values between the copies if they are [`Inert`] ([`Builder::build_inert`]). Changes wait in
 //! a log until they have been applied to both copies. Copies of 2 MiB and more are mapped, in huge pages by default
 //! ([`Builder::pages`]). What was replaced or removed in a batch is freed when the next one begins.
 //!
@@ -84,6 +85,7 @@
 //! The algorithm is told step by step in [`algorithm`]; moving from other crates in [`migration`].
 
 mod absorb;
+mod arrivals;
 mod core;
 mod entry;
 mod front;
@@ -95,6 +97,7 @@ mod serde;
 mod set;
 mod table;
 mod twin;
+mod user_code;
 mod wait;
 mod word;
 mod writer;
