@@ -463,3 +463,28 @@ fn too_many_guards() -> ! {
         "too many read guards on one handle: half the address space of them is alive or forgotten"
     );
 }
+
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    /// One guard too many is refused before anything has changed.
+    #[test]
+    fn a_count_that_would_overflow_is_refused() {
+        let core = Core::new(1u64, 1u64, Barrier::detect());
+        let (seat, shared) = (core.join(), core.join());
+        let place = core.enter(&seat);
+        place.of(&seat.further).store(MOST_GUARDS, Ordering::Relaxed);
+        place.of(&shared.inside).store(MOST_GUARDS, Ordering::Relaxed);
+        for _ in 0..3 {
+            assert!(catch_unwind(AssertUnwindSafe(|| core.enter(&seat))).is_err());
+            assert!(catch_unwind(AssertUnwindSafe(|| core.enter_shared(&shared))).is_err());
+        }
+        assert_eq!(place.of(&seat.further).load(Ordering::Relaxed), MOST_GUARDS);
+        assert_eq!(place.of(&shared.inside).load(Ordering::Relaxed), MOST_GUARDS);
+        core.leave_all(&seat);
+        core.leave_all(&shared);
+        assert!(core.is_clear(place));
+    }
+}
