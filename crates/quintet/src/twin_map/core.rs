@@ -24,12 +24,13 @@
 //! no wake-up is lost. A spurious or late wake-up costs one more round.
 //! **D7.** One readable word: a publish is one moment for all readers.
 
+use super::arrivals::Arrivals;
 use super::wait::{GuardError, Parker, Patience};
 use super::word::{PLACES, Place, State};
 use crate::roster::{Roster, Seat};
 use crate::sync::{
-    Arc, AtomicBool, AtomicU32, AtomicUsize, Backoff, Barrier, CachePadded, HandOver, MODEL, Mutex,
-    Ordering, fence, fork, park_timeout, thread,
+    Arc, AtomicU32, AtomicUsize, Backoff, Barrier, CachePadded, HandOver, MODEL, Ordering, fork,
+    park_timeout, thread,
 };
 use std::cell::UnsafeCell;
 use std::time::Instant;
@@ -69,11 +70,8 @@ pub(super) struct Core<T> {
     slots: [CachePadded<Slot<T>>; PLACES],
     parker: HandOver<Option<Parker>>,
     roster: Arc<Roster<SeatState>>,
-    /// Threads that wait for a version, each with a ticket.
-    arrivals: Mutex<Vec<(usize, thread::Thread)>>,
-    expected: AtomicUsize,
-    tickets: AtomicUsize,
-    orphaned: AtomicBool,
+    /// Who waits for a version to come.
+    pub(super) arrivals: Arrivals,
 }
 
 // SAFETY: copies move to whichever thread drops the core (`Send`), and guards on many threads share them (`Sync`); who may write
@@ -127,10 +125,7 @@ impl<T> Core<T> {
             slots: [slot(Some(first)), slot(Some(second)), slot(None)],
             parker: HandOver::new(None),
             roster: Roster::new(),
-            arrivals: Mutex::new(Vec::new()),
-            expected: AtomicUsize::new(0),
-            tickets: AtomicUsize::new(0),
-            orphaned: AtomicBool::new(false),
+            arrivals: Arrivals::new(),
         }
     }
 
@@ -319,7 +314,7 @@ impl<T> Core<T> {
         // ORDERING: Release: partner is the Acquire of `confirm`.
         self.sign.readable.store(place.word(), Ordering::Release);
         let settled = self.settle();
-        self.announce();
+        self.arrivals.announce();
         settled
     }
 
@@ -459,52 +454,6 @@ impl<T> Core<T> {
             }
         }
     }
-
-    // ---- versions to come -------------------------------------------------------------------------------------------
-
-    /// Enters the list of those who wait for a version. The caller looks once more before it parks.
-    pub(super) fn expect_version(&self) -> usize {
-        // ORDERING: Relaxed: only unique.
-        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
-        let mut arrivals = self.arrivals.lock();
-        arrivals.push((ticket, thread::current()));
-        self.expected.store(arrivals.len(), Ordering::Relaxed);
-        drop(arrivals);
-        // ORDERING: SeqCst fence between "I wait" and the look at `readable` or `orphaned`; partner: the fence of `announce`.
-        fence(Ordering::SeqCst);
-        ticket
-    }
-
-    /// Leaves the list.
-    pub(super) fn expect_no_more(&self, ticket: usize) {
-        let mut arrivals = self.arrivals.lock();
-        arrivals.retain(|(other, _)| *other != ticket);
-        self.expected.store(arrivals.len(), Ordering::Relaxed);
-    }
-
-    pub(super) fn is_orphaned(&self) -> bool {
-        // ORDERING: Relaxed: says only that no further version comes.
-        self.orphaned.load(Ordering::Relaxed)
-    }
-
-    /// The writer is gone.
-    pub(super) fn orphan(&self) {
-        self.orphaned.store(true, Ordering::Relaxed);
-        self.announce();
-    }
-
-    fn announce(&self) {
-        // ORDERING: SeqCst fence between the store of what is new and the look at who waits; partner: `expect_version`.
-        fence(Ordering::SeqCst);
-        if self.expected.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        let mut arrivals = self.arrivals.lock();
-        self.expected.store(0, Ordering::Relaxed);
-        let woken = std::mem::take(&mut *arrivals);
-        drop(arrivals);
-        woken.into_iter().for_each(|(_, thread)| thread.unpark());
-    }
 }
 
 #[cold]
@@ -513,4 +462,29 @@ fn too_many_guards() -> ! {
     panic!(
         "too many read guards on one handle: half the address space of them is alive or forgotten"
     );
+}
+
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    /// One guard too many is refused before anything has changed.
+    #[test]
+    fn a_count_that_would_overflow_is_refused() {
+        let core = Core::new(1u64, 1u64, Barrier::detect());
+        let (seat, shared) = (core.join(), core.join());
+        let place = core.enter(&seat);
+        place.of(&seat.further).store(MOST_GUARDS, Ordering::Relaxed);
+        place.of(&shared.inside).store(MOST_GUARDS, Ordering::Relaxed);
+        for _ in 0..3 {
+            assert!(catch_unwind(AssertUnwindSafe(|| core.enter(&seat))).is_err());
+            assert!(catch_unwind(AssertUnwindSafe(|| core.enter_shared(&shared))).is_err());
+        }
+        assert_eq!(place.of(&seat.further).load(Ordering::Relaxed), MOST_GUARDS);
+        assert_eq!(place.of(&shared.inside).load(Ordering::Relaxed), MOST_GUARDS);
+        core.leave_all(&seat);
+        core.leave_all(&shared);
+        assert!(core.is_clear(place));
+    }
 }

@@ -70,7 +70,8 @@
 //!
 //! # Memory
 //!
-//! Two copies of the table, keys and values included: each copy owns its own (`Clone`); keep large values in an `Arc`. Changes wait in
+//! Two copies of the table, keys and values included: each copy owns its own (`Clone`); keep large values in an `Arc`, or
+//! share keys and values between the copies if they are [`Inert`] ([`Builder::build_inert`]). Changes wait in
 //! a log until they have been applied to both copies. Copies of 2 MiB and more are mapped, in huge pages by default
 //! ([`Builder::pages`]). What was replaced or removed in a batch is freed when the next one begins.
 //!
@@ -84,9 +85,11 @@
 //! The algorithm is told step by step in [`algorithm`]; moving from other crates in [`migration`].
 
 mod absorb;
+mod arrivals;
 mod core;
 mod entry;
 mod front;
+mod inert;
 mod pages;
 mod reader;
 #[cfg(feature = "serde")]
@@ -94,6 +97,7 @@ mod serde;
 mod set;
 mod table;
 mod twin;
+mod user_code;
 mod wait;
 mod word;
 mod writer;
@@ -106,6 +110,7 @@ mod tests;
 pub use absorb::{Absorb, Differs};
 pub use entry::{Entry, Occupied, Vacant};
 pub use front::{BatchPanicked, Front};
+pub use inert::{Evicted, Inert, InertMap, InertWriteGuard, InertWriter};
 pub use reader::{Guard, OwnedGuard, Reader, SharedGuard, SharedReader};
 pub use set::{SetWriteGuard, SetWriter, TwinSet};
 pub use table::{Iter, TwinMap};

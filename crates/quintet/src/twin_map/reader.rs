@@ -106,7 +106,7 @@ impl<T> Reader<T> {
 
     /// True once the writer is gone: nothing will change any more.
     pub fn is_final(&self) -> bool {
-        self.core.is_orphaned()
+        self.core.arrivals.is_orphaned()
     }
 
     /// Waits until a version is published, and looks at it or a later one.
@@ -131,14 +131,14 @@ impl<T> Reader<T> {
         }
         drop(guard);
         loop {
-            let ticket = self.core.expect_version();
-            let gone = self.core.is_orphaned();
+            let ticket = self.core.arrivals.enter();
+            let gone = self.core.arrivals.is_orphaned();
             let guard = self.guard();
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             let over = left.is_some_and(|left| left.is_zero());
             let arrived = arrived(&guard);
             if arrived || gone || over {
-                self.core.expect_no_more(ticket);
+                self.core.arrivals.leave(ticket);
             }
             if arrived {
                 return Ok(guard);
@@ -150,7 +150,7 @@ impl<T> Reader<T> {
                 Some(left) => park_timeout(left),
                 None => thread::park(),
             }
-            self.core.expect_no_more(ticket);
+            self.core.arrivals.leave(ticket);
         }
     }
 }

@@ -20,14 +20,14 @@
 use super::absorb::Absorb;
 use super::core::Core;
 use super::reader::{Reader, SharedReader};
+use super::user_code::{caught, drop_each};
 use super::wait::{GuardError, Patience};
 use super::word::Place;
-use crate::sync::{Arc, Barrier, MODEL};
-use std::any::Any;
+use crate::sync::{Arc, Barrier};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -319,6 +319,15 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         self.version
     }
 
+    /// Takes what is staged out of the log; the copy is made anew before it is used again (X1).
+    pub(super) fn take_staged(&mut self) -> Vec<Op> {
+        if self.phase == Phase::Stale {
+            return Vec::new();
+        }
+        self.phase = Phase::Broken;
+        self.log.drain(..).collect()
+    }
+
     /// Gives up what is staged.
     fn discard(&mut self) {
         if self.phase == Phase::Stale || (self.phase == Phase::Fresh && self.log.is_empty()) {
@@ -332,7 +341,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
 impl<T: Absorb<Op>, Op> Drop for Twin<T, Op> {
     fn drop(&mut self) {
         // Waits for nobody: readers keep the copies, and the last of them drops both.
-        self.core.orphan();
+        self.core.arrivals.orphan();
         drop_each(self.log.drain(..));
     }
 }
@@ -382,6 +391,27 @@ impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
     pub(super) fn take_back(&mut self, keep: usize) {
         self.twin.phase = Phase::Broken;
         drop_each(self.twin.log.drain(keep..));
+    }
+
+    /// As [`Twin::take_staged`].
+    pub(super) fn take_staged(&mut self) -> Vec<Op> {
+        self.twin.take_staged()
+    }
+
+    /// Makes a copy in doubt anew, now.
+    pub(super) fn make_whole(&mut self) {
+        if self.twin.phase == Phase::Broken {
+            self.twin.repair();
+        }
+    }
+
+    /// Publishes without giving up the guard, which is of no use any more.
+    pub(super) fn publish_now(&mut self) -> u64 {
+        self.twin.publish()
+    }
+
+    pub(super) fn is_published(&self) -> bool {
+        self.twin.phase == Phase::Stale
     }
 
     /// How many changes wait for the publish.
@@ -447,30 +477,4 @@ impl<T: Absorb<Op>, Op> std::fmt::Debug for Acquire<'_, T, Op> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Acquire").field("twin", &self.twin).finish()
     }
-}
-
-/// What a panic carries.
-type Payload = Box<dyn Any + Send + 'static>;
-
-/// Runs user code. Under a model checker a panic is a finding, and goes through.
-fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
-    if MODEL { Ok(f()) } else { catch_unwind(AssertUnwindSafe(f)) }
-}
-
-/// Drops each piece under its own catch (X5); returns the first panic.
-fn drop_each<X>(pieces: impl Iterator<Item = X>) -> Option<Payload> {
-    let mut first = None;
-    if !std::mem::needs_drop::<X>() {
-        return first;
-    }
-    for piece in pieces {
-        if let Err(payload) = caught(|| drop(piece)) {
-            match first {
-                None => first = Some(payload),
-                // A payload may panic when dropped, too.
-                Some(_) => std::mem::forget(payload),
-            }
-        }
-    }
-    first
 }

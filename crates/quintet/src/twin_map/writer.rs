@@ -1,6 +1,7 @@
 //! The writing side of a map.
 
 use super::entry::Entry;
+use super::inert::{Inert, InertMap, InertWriter};
 use super::reader::{Reader, SharedReader};
 use super::table::{Op, TwinMap};
 use super::twin::{Acquire, Stalled, Twin, TwinStats, Write};
@@ -45,6 +46,29 @@ impl Builder {
     /// The defaults: empty, a random seed, huge pages, and a writer that waits for readers.
     pub fn new() -> Self {
         Self::default()
+    }
+}
+
+impl Builder {
+    /// A map whose two copies share keys and values bit by bit: half the memory for what lies on the heap, and no `Clone`. The writer
+    /// always waits for readers, and replaced values come back one batch later.
+    ///
+    /// ```
+    /// use quintet::twin_map::Builder;
+    /// let (mut writer, reader) = Builder::new().build_inert::<String, Vec<u8>>();
+    /// writer.guard().insert("a".to_owned(), vec![1; 1000]);
+    /// assert_eq!(writer.guard().remove("a").map(Vec::len), Some(1000));
+    /// drop(writer.guard());
+    /// assert_eq!(writer.evicted().next().map(|old| old.len()), Some(1000));
+    /// assert!(reader.guard().is_empty());
+    /// ```
+    pub fn build_inert<K, V>(self) -> (InertWriter<K, V>, Reader<InertMap<K, V>>)
+    where
+        K: Inert + Hash + Eq,
+        V: Inert,
+    {
+        let Self { capacity, hasher, pages, barrier, .. } = self;
+        InertWriter::new(TwinMap::with_pages(hasher, pages), capacity, barrier)
     }
 }
 

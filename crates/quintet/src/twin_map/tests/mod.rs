@@ -1,7 +1,8 @@
-//! Tests by question: does it do what a map does (`oracle`), also with many writers (`fronts`), do guards show one version (`snapshots`), what
+//! Tests by question: does it do what a map does (`oracle`), also with many writers (`fronts`) and shared values (`inerts`), do guards show one version (`snapshots`), what
 //! goes wrong in others and must not here (`traps`), who waits for whom (`waiting`).
 
 mod fronts;
+mod inerts;
 mod oracle;
 mod snapshots;
 mod traps;

@@ -62,7 +62,7 @@ fn stress<S: SnapshotUnderTest>() {
         let plan = SnapshotPlan { readers, guards: 12_000, ..SnapshotPlan::default() };
         let report = check(&record::<S>(&plan), Publish::AtOnce);
         report.expect_pass("TwinMap");
-        assert!(report.versions > 10, "{report}");
+        assert!(report.versions > 1, "{report}");
     }
 }
 
