@@ -7,6 +7,7 @@ mod controls;
 mod linear;
 mod reclaim;
 mod rivals;
+mod seen;
 mod verdict;
 mod word;
 
@@ -49,6 +50,7 @@ fn families() -> Vec<Family> {
         Family { name: "rivals", checks: rivals::checks() },
         Family { name: "reclaim", checks: reclaim::checks() },
         Family { name: "word", checks: word::checks() },
+        Family { name: "seen", checks: seen::checks() },
     ]
 }
 

@@ -3,11 +3,12 @@
 mod reclaim;
 mod region;
 mod rivals;
+mod seen;
 mod word;
 
 use super::family::Family;
 
 /// All families.
 pub(crate) fn all() -> Vec<Family> {
-    vec![region::family(), reclaim::family(), rivals::family(), word::family()]
+    vec![region::family(), reclaim::family(), rivals::family(), word::family(), seen::family()]
 }

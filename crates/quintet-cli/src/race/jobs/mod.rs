@@ -6,5 +6,6 @@ pub(crate) mod lines;
 mod mixed;
 mod prefetch;
 pub(crate) mod sections;
+pub(crate) mod seen;
 mod steady;
 mod window;
