@@ -10,6 +10,7 @@ mod reclaim;
 mod rivals;
 mod tier_map;
 mod twin;
+mod seen;
 mod verdict;
 mod word;
 
@@ -55,6 +56,7 @@ fn families() -> Vec<Family> {
         Family { name: "word", checks: word::checks() },
         Family { name: "item", checks: item::checks() },
         Family { name: "tier-map", checks: tier_map::checks() },
+        Family { name: "seen", checks: seen::checks() },
     ]
 }
 

@@ -148,8 +148,8 @@ impl Arenas {
         let (part, index) = part_of(id / GRANULE);
         // ORDERING: Acquire: partner is the Release store in `enter`, though whoever knows the id has seen it already.
         let part = self.directory[part].load(Ordering::Acquire);
-        // SAFETY: the granule of an id was entered into this part, which lives as long as the set (R1).
-        let entry = unsafe { &*part.add(index) };
+        // SAFETY: the granule of an id was entered into this part, which holds the index and lives as long as the set (R1).
+        let entry = unsafe { &*part.wrapping_add(index) };
         let base = entry.load(Ordering::Acquire);
         base.wrapping_add((id % GRANULE) as usize * self.stride)
     }

@@ -77,8 +77,7 @@ impl Insertion {
 
 /// A set that only grows; see the [page](self).
 ///
-/// # When to use
-/// ## Example
+/// # Example
 ///
 /// ```
 /// use quintet::SeenSet;
@@ -225,6 +224,11 @@ impl<R: Record + ?Sized, S> SeenSet<R, S> {
     /// Bytes held by tables and records.
     pub fn memory_bytes(&self) -> usize {
         self.core.account.tables() + self.core.account.records()
+    }
+
+    /// Bytes held by tables alone: in use, and left but not yet given back.
+    pub fn table_bytes(&self) -> usize {
+        self.core.account.tables()
     }
 
     /// Under `Growth::Together`: the handles that a growth under way waits for, by number and thread.

@@ -331,3 +331,17 @@ fn a_leaving_handle_is_not_waited_for() {
     assert_eq!(set.len(), 100_000);
     assert!((0..100_000).all(|n| set.contains(&n)));
 }
+
+#[test]
+fn a_forgotten_offline_guard_wedges_nobody() {
+    let set: SeenSet<u64> = SeenSet::<u64>::builder().growth(Growth::Together).build();
+    let mut first = set.handle();
+    std::mem::forget(first.offline());
+    let second = set.handle(); // takes the place that the first has left
+    std::thread::scope(|scope| {
+        scope.spawn(move || (0..10_000).for_each(|n| _ = second.insert(n)));
+        (0..10_000).for_each(|n| _ = first.insert(n));
+        drop(first);
+    });
+    assert_eq!(set.len(), 10_000);
+}

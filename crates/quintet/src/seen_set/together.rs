@@ -29,6 +29,9 @@ use crate::reclaim::Section;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
+/// The place of a handle that is offline.
+pub(crate) const NOWHERE: usize = usize::MAX;
+
 /// The rendezvous of a set.
 #[derive(Debug)]
 pub(crate) struct Meeting {
@@ -142,11 +145,13 @@ impl Core {
         if !std::ptr::eq(self.root(segment), table) {
             return; // the round was over before we came: no member, or an old look at the root
         }
-        let place = access.place.get();
-        match &mut state.members[place] {
-            Some(member) => member.arrived = true,
-            None => return,
-        }
+        let Some(Some(member)) = state.members.get_mut(access.place.get()) else {
+            // An offline guard was forgotten: the handle is a member again.
+            drop(state);
+            access.place.set(meeting.join());
+            return;
+        };
+        member.arrived = true;
         state.arrived += 1;
         if state.arrived == state.online {
             self.lead(meeting, state, section, segment, table, next);
@@ -179,9 +184,8 @@ impl Core {
         let Some(meeting) = &self.meeting else { return };
         let section = access.handle.pin();
         let mut state = meeting.state.lock();
-        if state.members[access.place.get()].take().is_none() {
-            return;
-        }
+        let Some(place) = state.members.get_mut(access.place.replace(NOWHERE)) else { return };
+        *place = None;
         state.online -= 1;
         if state.arrived == 0 || state.arrived < state.online {
             return;

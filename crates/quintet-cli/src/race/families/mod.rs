@@ -6,19 +6,12 @@ mod region;
 mod rivals;
 mod tier_map;
 mod twin;
+mod seen;
 mod word;
 
 use super::family::Family;
 
 /// All families.
 pub(crate) fn all() -> Vec<Family> {
-    vec![
-        region::family(),
-        reclaim::family(),
-        rivals::family(),
-        word::family(),
-        item::family(),
-        twin::family(),
-        tier_map::family(),
-    ]
+    vec![region::family(), reclaim::family(), rivals::family(), word::family(), item::family(), twin::family(), tier_map::family(), seen::family()]
 }

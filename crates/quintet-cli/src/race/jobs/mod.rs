@@ -7,5 +7,6 @@ mod mixed;
 pub(crate) mod mostly;
 mod prefetch;
 pub(crate) mod sections;
+pub(crate) mod seen;
 mod steady;
 mod window;

@@ -1,0 +1,243 @@
+//! Sets made anew in every round: `grow`, `dup`, `memory`.
+
+use crate::race::crew::{Lap, crew, span, wrong};
+use crate::race::family::{Bench, Heat, Role, Sample, Table, Wrong};
+use crate::race::ground::touch_once;
+use crate::race::keys::Dice;
+use quintet::SeenSet;
+use quintet::seen_set::{Growth, Handle};
+use quintet_rivals::general::{Access, BATCH, Map};
+use quintet_rivals::{Kind, Label, mix};
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+/// A record of N bytes, and no value.
+pub(crate) struct Blob<const N: usize>;
+
+impl<const N: usize> Kind for Blob<N> {
+    type Key = [u8; N];
+    type Query = [u8; N];
+    type Value = ();
+
+    #[inline(always)]
+    fn ask<R>(index: u64, f: impl FnOnce(&[u8; N]) -> R) -> R {
+        f(&record(index))
+    }
+    #[inline(always)]
+    fn own(query: &[u8; N]) -> [u8; N] {
+        *query
+    }
+    fn value(_: u64, _: u64) {}
+    fn matches(_: u64, (): &()) -> bool {
+        true
+    }
+}
+
+/// Record number `index`: different in its first 8 bytes already.
+#[inline(always)]
+fn record<const N: usize>(index: u64) -> [u8; N] {
+    let mut bytes = [0; N];
+    bytes[..8].copy_from_slice(&mix(index).to_le_bytes());
+    bytes[N - 8..].copy_from_slice(&index.to_le_bytes());
+    bytes
+}
+
+/// A set that only grows, of records of N bytes.
+pub(crate) trait Seen<const N: usize>: Sync {
+    const LABEL: Label;
+    type Access<'a>
+    where
+        Self: 'a;
+
+    fn new() -> Self;
+    fn access(&self) -> Self::Access<'_>;
+    /// Takes a record in. True if it is new.
+    fn insert<'a>(access: &mut Self::Access<'a>, record: [u8; N]) -> bool
+    where
+        Self: 'a;
+    fn quiet<'a>(_: &mut Self::Access<'a>)
+    where
+        Self: 'a,
+    {
+    }
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Our set.
+pub(crate) struct Ours<const N: usize>(SeenSet<[u8; N]>);
+/// Our set, growing together.
+pub(crate) struct OursTogether<const N: usize>(SeenSet<[u8; N]>);
+
+macro_rules! ours {
+    ($name:ident, $label:literal, $growth:expr) => {
+        impl<const N: usize> Seen<N> for $name<N> {
+            const LABEL: Label = Label::new($label, VERSION);
+            type Access<'a> = Handle<'a, [u8; N]>;
+
+            fn new() -> Self {
+                Self(SeenSet::<[u8; N]>::builder().growth($growth).build())
+            }
+            fn access(&self) -> Self::Access<'_> {
+                self.0.handle()
+            }
+            #[inline(always)]
+            fn insert<'a>(access: &mut Self::Access<'a>, record: [u8; N]) -> bool
+            where
+                Self: 'a,
+            {
+                access.insert(record).is_new()
+            }
+        }
+    };
+}
+ours!(Ours, "quintet", Growth::Spread);
+ours!(OursTogether, "quintet (together)", Growth::Together);
+
+/// A map whose insert leaves a known key alone.
+pub(crate) struct Direct<M, const N: usize>(M);
+/// A map whose insert replaces a known entry at some cost: better to look first.
+pub(crate) struct Look<M, const N: usize>(M);
+
+impl<M: Map<Blob<N>>, const N: usize> Seen<N> for Direct<M, N> {
+    const LABEL: Label = M::LABEL;
+    type Access<'a>
+        = M::Access<'a>
+    where
+        Self: 'a;
+
+    fn new() -> Self {
+        Self(M::with_capacity(0))
+    }
+    fn access(&self) -> M::Access<'_> {
+        self.0.access()
+    }
+    #[inline(always)]
+    fn insert<'a>(access: &mut M::Access<'a>, record: [u8; N]) -> bool
+    where
+        Self: 'a,
+    {
+        access.insert(record, ())
+    }
+    #[inline(always)]
+    fn quiet<'a>(access: &mut M::Access<'a>)
+    where
+        Self: 'a,
+    {
+        access.quiet();
+    }
+}
+
+impl<M: Map<Blob<N>>, const N: usize> Seen<N> for Look<M, N> {
+    const LABEL: Label = M::LABEL;
+    type Access<'a>
+        = M::Access<'a>
+    where
+        Self: 'a;
+
+    fn new() -> Self {
+        Self(M::with_capacity(0))
+    }
+    fn access(&self) -> M::Access<'_> {
+        self.0.access()
+    }
+    #[inline(always)]
+    fn insert<'a>(access: &mut M::Access<'a>, record: [u8; N]) -> bool
+    where
+        Self: 'a,
+    {
+        access.get(&record, |_| ()).is_none() && access.insert(record, ())
+    }
+    #[inline(always)]
+    fn quiet<'a>(access: &mut M::Access<'a>)
+    where
+        Self: 'a,
+    {
+        access.quiet();
+    }
+}
+
+impl Table {
+    /// A set of records of 16 and of 64 bytes. This line is all that a set needs to take part.
+    pub(crate) fn seen<A: Seen<16> + 'static, B: Seen<64> + 'static>(role: Role) -> Table {
+        Table { label: A::LABEL, role, start: start::<A, B>, weigh: Some(weigh::<A>) }
+    }
+}
+
+fn start<A: Seen<16> + 'static, B: Seen<64> + 'static>(
+    stage: &str,
+    _: u64,
+) -> Option<Box<dyn Bench>> {
+    match stage {
+        "seen-16" => Some(Box::new(Search::<A, 16>(PhantomData))),
+        "seen-64" => Some(Box::new(Search::<B, 64>(PhantomData))),
+        _ => None,
+    }
+}
+
+/// Grows a set from empty and steps on the scale.
+fn weigh<A: Seen<16>>(keys: u64, scale: &mut dyn FnMut()) {
+    let set = A::new();
+    let mut access = set.access();
+    for index in 0..keys {
+        A::insert(&mut access, record(index));
+        if index % BATCH == 0 {
+            A::quiet(&mut access);
+        }
+    }
+    drop(access);
+    scale();
+}
+
+/// Known records asked for after each new one in `dup`.
+const KNOWN: u64 = 3;
+
+struct Search<A, const N: usize>(PhantomData<A>);
+
+impl<A: Seen<N>, const N: usize> Search<A, N> {
+    /// Each thread inserts a part of the records, and after each one `known` of those it has inserted before.
+    fn search(heat: &Heat, known: u64) -> Result<Duration, Wrong> {
+        let set = A::new();
+        let bound = |thread: usize| heat.keys * thread as u64 / heat.threads as u64;
+        let laps = crew(heat.threads, |thread, gate| {
+            let mut access = set.access();
+            let mut dice = Dice::new(heat.round, thread);
+            let (first, last) = (bound(thread), bound(thread + 1));
+            gate.wait();
+            let start = Instant::now();
+            let mut wrong = 0;
+            for index in first..last {
+                wrong += u64::from(!A::insert(&mut access, record(index)));
+                for _ in 0..known {
+                    let old = first + dice.below(index - first + 1);
+                    wrong += u64::from(A::insert(&mut access, record(old)));
+                }
+                if index % (BATCH / 4) == 0 {
+                    A::quiet(&mut access);
+                }
+            }
+            Lap { operations: (last - first) * (1 + known), wrong, start, end: Instant::now() }
+        });
+        Wrong::unless_zero(wrong(&laps), "insert")?;
+        // What one thread has inserted another finds.
+        let mut access = set.access();
+        let lost = (0..heat.keys.min(10_000)).filter(|i| A::insert(&mut access, record(*i)));
+        Wrong::unless_zero(lost.count() as u64, "insert of a known record")?;
+        Ok(span(&laps))
+    }
+}
+
+impl<A: Seen<N>, const N: usize> Bench for Search<A, N> {
+    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+        touch_once(heat.keys * (64 + 2 * N as u64));
+        let known = if heat.workload.name.starts_with("dup") { KNOWN } else { 0 };
+        let start = Instant::now();
+        let (mut busy, mut times) = (Duration::ZERO, 0);
+        while times == 0 || start.elapsed() < slot {
+            busy += Self::search(heat, known)?;
+            times += 1;
+        }
+        let operations = heat.keys * (1 + known) * times;
+        Ok(Sample { mops: operations as f64 / busy.as_secs_f64() / 1e6, ..Sample::default() })
+    }
+}
