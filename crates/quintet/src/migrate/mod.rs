@@ -21,5 +21,5 @@
 mod pace;
 mod work;
 
-pub(crate) use pace::{capacity_for, least_quota, next_capacity};
+pub(crate) use pace::{capacity_for, least_quota, load_of, next_capacity};
 pub(crate) use work::{Election, Work};

@@ -1,6 +1,8 @@
 //! How large the next table is, and how much of the old one each operation must move.
 //!
-//! A table of N homes is left when LIVE + TOMB reaches R·N. Of its entries L are live. The next table has N' homes.
+//! A table of N homes is left when LIVE + TOMB reaches R·N. Of its entries L are live. The next table has N' homes. R is the
+//! highest load for large tables and half of it for those that fit the nearest caches ([`load_of`]): there a mispredicted
+//! step of a probe costs more than the memory it saves.
 //!
 //! **M7.** N' is the smallest power of two with L ≤ R·N'/2, but not below N / [`MOST_SHRINK`]: it starts at most half as
 //! full as it may become, and a table that only collected tombstones is replaced by one of its own size or less. A small table
@@ -21,9 +23,17 @@ const SMALL_BITS: u32 = if crate::sync::MODEL { 0 } else { 12 };
 /// The next table has at least this fraction of the homes (M7).
 pub(crate) const MOST_SHRINK: usize = 4;
 
-/// Slots that one operation moves at least, for the share `max_load` of a table that may be filled (M8).
+/// Tables of so many homes, or fewer, are filled by half as much: half a megabyte of 16-byte slots.
+const CACHED_BITS: u32 = if crate::sync::MODEL { 0 } else { 15 };
+
+/// The share R of a table of `2^bits` homes that may be filled, if that of large tables is `max_load`.
+pub(crate) fn load_of(bits: u32, max_load: f64) -> f64 {
+    if bits <= CACHED_BITS { max_load / 2.0 } else { max_load }
+}
+
+/// Slots that one operation moves at least, for the share `max_load` of a table that may be filled (M8), and its half.
 pub(crate) fn least_quota(max_load: f64) -> usize {
-    (2.25 * MOST_SHRINK as f64 / max_load).ceil() as usize
+    (2.25 * MOST_SHRINK as f64 / load_of(0, max_load)).ceil() as usize
 }
 
 /// log2 of the number of homes of the next table (M7).
@@ -38,7 +48,7 @@ pub(crate) fn next_capacity(live: usize, bits: u32, max_load: f64, min_bits: u32
 /// log2 of the least number of homes that `live` entries do not fill beyond `max_load`.
 pub(crate) fn capacity_for(live: usize, max_load: f64) -> u32 {
     let mut bits = 0;
-    while bits < 63 && live as f64 > max_load * (1u64 << bits) as f64 {
+    while bits < 63 && live as f64 > load_of(bits, max_load) * (1u64 << bits) as f64 {
         bits += 1;
     }
     bits
@@ -50,11 +60,12 @@ mod tests {
 
     #[test]
     fn capacity_follows_the_live_count() {
-        // A full table doubles, a table full of tombstones stays, an empty one shrinks step by step.
-        assert_eq!(next_capacity(700, 10, 0.7, 6), 12);
-        assert_eq!(next_capacity(11_468, 14, 0.7, 6), 15);
-        assert_eq!(next_capacity(350, 10, 0.7, 6), 10);
-        assert_eq!(next_capacity(100, 10, 0.7, 6), 9);
+        // A full table doubles, or more if it is small; one full of tombstones stays, an empty one shrinks step by step.
+        assert_eq!(next_capacity(350, 10, 0.7, 6), 12);
+        assert_eq!(next_capacity(11_468, 15, 0.7, 6), 16);
+        assert_eq!(next_capacity(45_000, 16, 0.7, 6), 17);
+        assert_eq!(next_capacity(170, 10, 0.7, 6), 10);
+        assert_eq!(next_capacity(50, 10, 0.7, 6), 9);
         assert_eq!(next_capacity(0, 10, 0.7, 6), 8);
         assert_eq!(next_capacity(0, 6, 0.7, 6), 6);
     }
@@ -66,10 +77,12 @@ mod tests {
             for bits in 6..24u32 {
                 let slots = (1.125 * f64::from(1u32 << bits)) as usize;
                 for share in 0..=20 {
-                    let live = (max_load * f64::from(1u32 << bits)) as usize * share / 20;
+                    let most = load_of(bits, max_load) * f64::from(1u32 << bits);
+                    let live = most as usize * share / 20;
                     let next = next_capacity(live, bits, max_load, 6);
                     let filled = live + slots.div_ceil(quota);
-                    assert!(filled as f64 <= max_load * f64::from(1u32 << next) + 1.0);
+                    let room = load_of(next, max_load) * f64::from(1u32 << next);
+                    assert!(filled as f64 <= room + 1.0, "{bits} {next} {live}");
                 }
             }
         }

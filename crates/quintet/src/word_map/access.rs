@@ -71,14 +71,8 @@ impl Access {
     pub(crate) fn enter<'s>(&'s self, core: &'s Core) -> Section<'s> {
         match &self.entrance {
             Entrance::Own(handle) => handle.pin(),
-            Entrance::Thread => Self::enter_by_thread(core),
+            Entrance::Thread => core.domain.pin(),
         }
-    }
-
-    /// Not inlined: two ways in would double the code of every operation.
-    #[inline(never)]
-    fn enter_by_thread(core: &Core) -> Section<'_> {
-        core.domain.pin()
     }
 
     /// Frees what this thread has retired and nobody can reach any more.

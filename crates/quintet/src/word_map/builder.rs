@@ -70,7 +70,8 @@ impl WordMapBuilder {
     }
 
     /// The share of a table that may be in use before the map moves to another: 0.5 to 0.8, by default 0.7. Values
-    /// outside are brought to the nearest end. Less means faster misses, more means less memory.
+    /// outside are brought to the nearest end. Less means faster misses, more means less memory. Tables of up to half a
+    /// megabyte are filled by half of that.
     pub fn max_load(mut self, share: f64) -> Self {
         self.max_load = if share.is_nan() { Self::MAX_LOAD } else { share.clamp(0.5, 0.8) };
         self

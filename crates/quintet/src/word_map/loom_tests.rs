@@ -1,4 +1,5 @@
-//! The slot protocol under loom: every order of steps that the memory model allows, up to two preemptions.
+//! The slot protocol under loom: every order of steps that the memory model allows, up to two preemptions where one table
+//! is at work and one (a sleep at any step) where tables are migrated. LOOM_MAX_PREEMPTIONS asks for more.
 //!
 //! Tables are as small as they get: two homes, one slot behind them, chunks of two. A key's top bit is its home.
 
@@ -79,7 +80,7 @@ fn loom_insert_and_remove_of_one_key() {
 
 #[test]
 fn loom_an_update_survives_the_freeze() {
-    model(|| {
+    model_with(1, || {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| handle.fetch_add(LOW, 1));
         let handle = map.handle();
@@ -92,7 +93,7 @@ fn loom_an_update_survives_the_freeze() {
 
 #[test]
 fn loom_two_movers_on_one_slot() {
-    model(|| {
+    model_with(1, || {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| {
             grow(handle, 2);
@@ -111,7 +112,6 @@ fn loom_two_movers_on_one_slot() {
 /// The other thread may fall asleep with the entry frozen or half copied while the map grows twice.
 #[test]
 fn loom_a_mover_asleep_across_two_growths_changes_nothing() {
-    // One preemption is a sleep at any step.
     model_with(1, || {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| grow(handle, 2));
@@ -127,7 +127,7 @@ fn loom_a_mover_asleep_across_two_growths_changes_nothing() {
 
 #[test]
 fn loom_an_insert_during_growth_is_not_lost() {
-    model(|| {
+    model_with(1, || {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| handle.insert(HIGH, 7));
         let handle = map.handle();
@@ -139,7 +139,7 @@ fn loom_an_insert_during_growth_is_not_lost() {
 
 #[test]
 fn loom_a_handle_dropped_during_growth_leaves_everything_in_place() {
-    model(|| {
+    model_with(1, || {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| {
             handle.insert(LOW, 11);
@@ -157,7 +157,7 @@ fn loom_a_handle_dropped_during_growth_leaves_everything_in_place() {
 
 #[test]
 fn loom_a_reader_during_growth_never_misses() {
-    model(|| {
+    model_with(1, || {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| handle.get(LOW));
         let handle = map.handle();

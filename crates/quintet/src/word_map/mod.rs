@@ -30,6 +30,8 @@ mod word;
 
 #[cfg(all(test, quintet_loom))]
 mod loom_tests;
+#[cfg(all(test, quintet_shuttle, not(quintet_loom)))]
+mod shuttle_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
 
@@ -88,7 +90,8 @@ use std::marker::PhantomData;
 /// smaller one. Each operation moves at most M slots ([`WordMapBuilder::m`]) while that lasts.
 ///
 /// # Memory
-/// 16 bytes per slot; at most 70 % of the slots are used, at least 35 % after growing. A table that was left is given
+/// 16 bytes per slot; at most 70 % of the slots are used, at least 35 % after growing; half of that in tables of up to half a
+/// megabyte, where speed is worth more. A table that was left is given
 /// back in pieces of 2 MiB as soon as no operation can be inside. An idle or forgotten handle holds nothing back; a live
 /// iterator does.
 ///

@@ -13,7 +13,7 @@
 use super::overflow::Overflow;
 use super::word::{SPARE_BITS, Shape, SlotWord, Sought, State};
 use crate::hash::WordMixer;
-use crate::migrate::{Election, Work};
+use crate::migrate::{Election, Work, load_of};
 use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
 use crate::sync::prefetch::prefetch_read;
@@ -96,7 +96,7 @@ impl Table {
             slots: Buffer::try_new(shape.slots(), plan.pages)?,
             reach: shape.reach(),
             batch: (shape.homes() >> 8).clamp(1, 64),
-            threshold: (plan.max_load * shape.homes() as f64) as usize,
+            threshold: (load_of(plan.bits, plan.max_load) * shape.homes() as f64) as usize,
             next: AtomicPtr::new(std::ptr::null_mut()),
             plan,
             overflow: Overflow::new(),
@@ -219,7 +219,7 @@ impl Table {
 
     /// True if few slots are used: then a long probe is the hash's fault.
     pub(crate) fn is_sparse(&self) -> bool {
-        self.used() < self.shape.homes() / 4
+        self.used() < self.shape.homes() / 5
     }
 
     /// From now on inserts use the whole reach, and then the list.
@@ -394,21 +394,21 @@ impl<'t> Probe<'t> {
 
 /// The hash of a table: a permutation, so that the table need not keep the keys.
 #[derive(Clone, Copy, Debug)]
-struct Mixer(WordMixer);
+pub(super) struct Mixer(WordMixer);
 
 impl Mixer {
-    const fn new(seed: u64) -> Self {
+    pub(super) const fn new(seed: u64) -> Self {
         Self(WordMixer::new(seed))
     }
 
     /// Under a model checker keys have 56 bits and choose their own home by the top ones.
     #[inline(always)]
-    const fn mix(&self, key: u64) -> u64 {
+    pub(super) const fn mix(&self, key: u64) -> u64 {
         if MODEL { key << SPARE_BITS } else { self.0.mix(key) }
     }
 
     #[inline(always)]
-    const fn unmix(&self, hash: u64) -> u64 {
+    pub(super) const fn unmix(&self, hash: u64) -> u64 {
         if MODEL { hash >> SPARE_BITS } else { self.0.unmix(hash) }
     }
 }

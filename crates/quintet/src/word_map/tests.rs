@@ -111,3 +111,45 @@ fn own_keys(handle: &Handle<'_, u64, u64>, thread: u64, round: u64) {
         assert_eq!(handle.get(key(index)).is_some(), index % 3 == 0, "lost or back again");
     }
 }
+
+/// Keys that share their top hash bits under the first seed, and then under the second as well: they fill the reach and go on in the
+/// list. The map slows down; it neither grows without end nor loses anything.
+#[test]
+fn a_flood_under_two_seeds_ends_in_the_list() {
+    let first = table::Mixer::new(7);
+    let second = table::Mixer::new(8);
+    let keys: Vec<u64> = (0..40_000u64)
+        .map(|low| first.unmix(low))
+        .filter(|key| second.mix(*key) >> 58 == 0)
+        .take(40)
+        .collect();
+    assert_eq!(keys.len(), 40);
+    let map = WordMap::<u64, u64>::builder().seed(7).build();
+    let handle = map.handle();
+    for (value, &key) in keys[..14].iter().enumerate() {
+        assert_eq!(handle.insert(key, value as u64), None);
+    }
+    let stats = map.stats();
+    assert_eq!((stats.tables.len(), stats.tables[0].homes), (1, 64), "{stats:?}");
+    assert_eq!(stats.migrations, 1, "one reseed");
+    assert!(stats.probes.iter().sum::<usize>() < 14, "some are in the list");
+    for (value, &key) in keys[..14].iter().enumerate() {
+        assert_eq!(handle.get(key), Some(value as u64));
+    }
+    assert_eq!(handle.remove(keys[13]), Some(13));
+    assert_eq!(handle.remove(keys[13]), None);
+    assert_eq!(handle.insert(keys[13], 99), None);
+    assert_eq!(handle.get(keys[20]), None);
+    let mut seen: Vec<_> = handle.iter().map(|(key, _)| key).collect();
+    seen.sort_unstable();
+    let mut expected = keys[..14].to_vec();
+    expected.sort_unstable();
+    assert_eq!(seen, expected);
+    // Growth takes the list along.
+    handle.reserve(1_000);
+    assert!(
+        keys[..13].iter().enumerate().all(|(value, key)| handle.get(*key) == Some(value as u64))
+    );
+    assert_eq!(handle.get(keys[13]), Some(99));
+    assert_eq!(map.len(), 14);
+}
