@@ -24,6 +24,9 @@ use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, CachePadded, MODE
 use std::fmt;
 use std::ptr;
 
+/// Elements that a reader compares at once.
+const LANES: usize = if MODEL { 1 } else { 4 };
+
 /// An item as the table sees it.
 pub(crate) type Raw = *mut ();
 
@@ -220,7 +223,12 @@ impl Table {
 
     #[inline(always)]
     pub(crate) const fn next(&self, index: usize) -> usize {
-        (index + 1) & ((1 << self.bits) - 1)
+        self.wrap(index + 1)
+    }
+
+    #[inline(always)]
+    const fn wrap(&self, index: usize) -> usize {
+        index & ((1 << self.bits) - 1)
     }
 
     /// Asks the cache for the line where a search starts.
@@ -246,8 +254,18 @@ impl Table {
     ) -> Option<Raw> {
         let mut index = self.start(hash);
         loop {
+            let stops = self.stops(index, hash);
+            if stops == 0 {
+                index = self.wrap(index + LANES);
+                continue;
+            }
+            index = self.wrap(index + stops.trailing_zeros() as usize);
             let element = self.element_at(index);
-            if element.hash() == hash && !element.is_empty() {
+            if element.is_empty() {
+                return Some(ptr::null_mut());
+            }
+            // An element that was EMPTY a moment ago may be another hash's now.
+            if element.hash() == hash {
                 let item = self.item_at(element.slot());
                 if !item.is_null() {
                     if !may_follow() {
@@ -257,11 +275,19 @@ impl Table {
                         return Some(item);
                     }
                 }
-            } else if element.is_empty() {
-                return Some(ptr::null_mut());
             }
             index = self.next(index);
         }
+    }
+
+    /// Which of the next elements end a search or hold `hash`, one bit each. Without a branch for each: how far a hash lies from its
+    /// start cannot be predicted, and a wrong guess costs as much as the search.
+    #[inline(always)]
+    fn stops(&self, index: usize, hash: u32) -> u32 {
+        (0..LANES).fold(0, |stops, lane| {
+            let element = self.element_at(self.wrap(index + lane));
+            stops | u32::from(element.is_empty() | (element.hash() == hash)) << lane
+        })
     }
 
     /// The same under the lock of the hash's shard: what is found stays until it is changed by the caller.
