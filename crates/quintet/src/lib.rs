@@ -3,6 +3,8 @@
 #[allow(dead_code)] // each family uses its share
 mod hash;
 #[allow(dead_code)]
+mod migrate;
+#[allow(dead_code)]
 mod probe;
 #[allow(dead_code)]
 mod reclaim;
@@ -15,7 +17,10 @@ mod sync;
 #[allow(dead_code)] // the cache above uses its share
 mod tier_cache;
 
+pub mod word_map;
+
 pub use region::{AllocError, Pages};
+pub use word_map::WordMap;
 
 /// Rooms below the tables, for the `quintet` command to measure. Not part of the API: may change at any time.
 #[doc(hidden)]

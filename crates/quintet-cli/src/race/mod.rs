@@ -61,7 +61,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
     let json = args.json.as_deref().map(Output::open).transpose()?;
     let html = args.html.as_deref().map(Output::open).transpose()?;
     let quiet = [&args.json, &args.html].into_iter().flatten().any(|path| path == Path::new("-"));
-    let contests = stages.iter().map(plan::Stage::contests).sum();
+    let contests: usize = stages.iter().map(plan::Stage::contests).sum();
     let budget = match (wish.quick, args.family.as_deref()) {
         (false, _) => None,
         (true, None) => Some(HEADLINES),
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
     // Starting, checking and dropping the last tables is part of the promise.
     let mut course = Course {
         rounds: args.rounds.unwrap_or(ROUNDS),
-        clock: Clock::new(budget.map(|budget| budget.mul_f64(0.93)), contests),
+        clock: Clock::new(budget.map(|budget| budget.mul_f64(0.9)), &stages),
         bar: ui::progress(contests as u64),
         watch: Watch::start(),
     };
@@ -117,13 +117,13 @@ fn weigh_stage(
     let mut outcome = Outcome::default();
     // A generous guess: a microsecond per key and table.
     let work = Duration::from_micros(stage.keys) * tables.len() as u32;
-    if !scale::can_weigh() || course.clock.forbids(work) {
+    if !scale::can_weigh() || course.clock.forbids(stage.weight(), work) {
         let why = if scale::can_weigh() { "no time left" } else { "this system does not tell" };
         outcome.skipped.push(format!("{} memory, {} keys: {why}", stage.family.name, stage.keys));
     } else {
         outcome.records = scale::weigh_stage(stage, tables)?;
     }
-    course.step();
+    course.step(stage.weight(), None);
     Ok(outcome)
 }
 

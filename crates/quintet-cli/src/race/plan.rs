@@ -23,6 +23,11 @@ impl Stage<'_> {
         self.turns.iter().flatten().any(|workload| workload.measure == Measure::Bytes)
     }
 
+    /// How much longer a contest of this stage takes than one of few keys: tables must be filled.
+    pub(crate) fn weight(&self) -> f64 {
+        1.0 + (self.keys as f64 / 1e4).log10().max(0.0)
+    }
+
     /// How many contests the stage has: turns times numbers of threads.
     pub(crate) fn contests(&self) -> usize {
         if self.is_weighed() { 1 } else { self.turns.len() * self.threads.len() }
@@ -74,46 +79,60 @@ fn stages_of<'a>(family: &'a Family, wish: &Wish) -> Vec<Stage<'a>> {
     stages
 }
 
-/// Divides the time that is left among the contests that are left.
+/// Divides the time that is left among the contests that are left, by their weight.
 pub(crate) struct Clock {
     deadline: Option<Instant>,
-    contests: usize,
+    /// The weight of the contests that are left.
+    weight: f64,
+    /// How much longer contests take than their rounds: tables are made and checked, threads are
+    /// started, and wait for a core if the machine is busy.
+    stretch: f64,
 }
 
 /// Rounds are at most and at least so long.
 const LONGEST: Duration = Duration::from_millis(100);
-const SHORTEST: Duration = Duration::from_millis(4);
-/// In a quick race small tables need no longer rounds than this.
+const SHORTEST: Duration = Duration::from_millis(3);
+/// In a quick race no table needs longer rounds than this.
 const QUICK: Duration = Duration::from_millis(30);
+/// What a contest of weight 1 takes at least.
+const LEAST: Duration = Duration::from_millis(300);
 
 impl Clock {
     /// A clock that starts now.
-    pub(crate) fn new(budget: Option<Duration>, contests: usize) -> Self {
-        Self { deadline: budget.map(|budget| Instant::now() + budget), contests }
+    pub(crate) fn new(budget: Option<Duration>, stages: &[Stage<'_>]) -> Self {
+        let weight = stages.iter().map(|stage| stage.weight() * stage.contests() as f64).sum();
+        Self { deadline: budget.map(|budget| Instant::now() + budget), weight, stretch: 1.5 }
     }
 
     /// The time that is left; `None` without a budget.
-    pub(crate) fn left(&self) -> Option<Duration> {
+    fn left(&self) -> Option<Duration> {
         self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// How long one round may take if a contest has so many.
-    pub(crate) fn slot(&self, rounds: usize) -> Duration {
+    /// Whether the time is up.
+    pub(crate) fn is_up(&self) -> bool {
+        self.left().is_some_and(|left| left.is_zero())
+    }
+
+    /// How long one round of a contest of this weight may take if it has so many.
+    pub(crate) fn slot(&self, weight: f64, rounds: usize) -> Duration {
         let Some(left) = self.left() else { return LONGEST };
-        // A part is kept back for threads, checks and tables to be made.
-        let share = left.mul_f64(0.7) / (self.contests.max(1) as u32);
+        let share = left.mul_f64(weight / self.weight.max(weight) / self.stretch);
         (share / rounds.max(1) as u32).clamp(SHORTEST, QUICK)
     }
 
     /// Whether work of this length would leave the contests after this one without their least.
-    pub(crate) fn forbids(&self, work: Duration) -> bool {
-        let least = Duration::from_millis(500) * (self.contests.saturating_sub(1)) as u32;
-        self.left().is_some_and(|left| work + least > left)
+    pub(crate) fn forbids(&self, weight: f64, work: Duration) -> bool {
+        let least = LEAST.mul_f64((self.weight - weight).max(0.0));
+        self.left().is_some_and(|left| work + least.min(left / 4) > left)
     }
 
-    /// Tells the clock that so many contests are over.
-    pub(crate) fn done(&mut self, contests: usize) {
-        self.contests = self.contests.saturating_sub(contests);
+    /// Tells the clock that a contest is over, and how its length compares with its rounds.
+    pub(crate) fn done(&mut self, weight: f64, stretch: Option<f64>) {
+        self.weight -= weight;
+        if let Some(stretch) = stretch {
+            self.stretch = (self.stretch + stretch.clamp(1.0, 20.0)) / 2.0;
+        }
     }
 }
 
@@ -157,11 +176,20 @@ mod tests {
 
     #[test]
     fn the_clock_divides_what_is_left() {
-        let clock = Clock::new(Some(Duration::from_secs(100)), 10);
-        let slot = clock.slot(1000);
-        assert!((Duration::from_millis(6)..Duration::from_millis(8)).contains(&slot), "{slot:?}");
-        assert!(clock.forbids(Duration::from_secs(96)));
-        assert!(!clock.forbids(Duration::from_secs(90)));
-        assert_eq!(Clock::new(None, 10).slot(1000), LONGEST);
+        let families = families::all();
+        let stages = stages(&families.iter().collect::<Vec<_>>(), &wish(false, "hit"));
+        let weight: f64 = stages.iter().map(|s| s.weight() * s.contests() as f64).sum();
+        let mut clock = Clock::new(Some(Duration::from_secs(30)), &stages);
+        let even = clock.slot(1.0, 200);
+        let expected = 30.0 / weight / 1.5 / 200.0;
+        assert!((even.as_secs_f64() / expected - 1.0).abs() < 0.1, "{even:?}, not {expected}");
+        // A machine on which everything takes three times as long gets shorter rounds.
+        (0..9).for_each(|_| clock.done(0.0, Some(4.5)));
+        let shorter = clock.slot(1.0, 200);
+        assert!((even.as_secs_f64() / shorter.as_secs_f64() - 3.0).abs() < 0.2, "{shorter:?}");
+        assert!(clock.forbids(1.0, Duration::from_secs(29)));
+        assert!(!clock.forbids(1.0, Duration::from_secs(20)));
+        assert_eq!(Clock::new(None, &stages).slot(1.0, 1000), LONGEST);
+        assert!(Clock::new(Some(Duration::ZERO), &stages).is_up());
     }
 }

@@ -73,9 +73,9 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// Tells that one contest is over.
-    pub(crate) fn step(&mut self) {
-        self.clock.done(1);
+    /// Tells that one contest is over, and how its length compares with its rounds.
+    pub(crate) fn step(&mut self, weight: f64, stretch: Option<f64>) {
+        self.clock.done(weight, stretch);
         self.bar.inc(1);
     }
 }
@@ -86,9 +86,14 @@ pub(crate) fn run_stage(
     tables: &[Table],
     course: &mut Course,
 ) -> Result<Outcome, Fail> {
+    let mut outcome = Outcome::default();
+    if course.clock.is_up() {
+        let what = format!("{} {}, {} keys", stage.family.name, stage.name, stage.keys);
+        outcome.skipped.push(format!("{what}: no time left"));
+        return Ok(outcome);
+    }
     course.bar.set_message(format!("{} {}: making tables", stage.family.name, stage.name));
     let mut lanes: Vec<Lane> = tables.iter().filter_map(|table| lane(stage, table)).collect();
-    let mut outcome = Outcome::default();
     for turn in &stage.turns {
         for &threads in &stage.threads {
             let names: Vec<&str> = turn.iter().map(|workload| workload.name).collect();
@@ -101,10 +106,10 @@ pub(crate) fn run_stage(
             }
             lanes.retain(|lane| !lane.broken);
             match finished {
-                true => outcome.records.extend(records(stage, turn, threads, &lanes)),
-                false => outcome.skipped.push(format!("{heat}: no time left")),
+                Some(_) => outcome.records.extend(records(stage, turn, threads, &lanes)),
+                None => outcome.skipped.push(format!("{heat}: no time left")),
             }
-            course.step();
+            course.step(stage.weight(), finished);
         }
     }
     for lane in &mut lanes {
@@ -119,20 +124,26 @@ fn lane(stage: &Stage<'_>, table: &Table) -> Option<Lane> {
     Some(Lane { label: table.label, role: table.role, bench, samples: Vec::new(), broken: false })
 }
 
-/// Runs one turn with so many threads; false if there was no time.
+/// Runs one turn with so many threads, and says how many times as long as its rounds it took; `None`
+/// if there was no time.
 fn run_turn(
     stage: &Stage<'_>,
     turn: &[&'static Workload],
     threads: usize,
     lanes: &mut [Lane],
     course: &Course,
-) -> Result<bool, Fail> {
+) -> Result<Option<f64>, Fail> {
     let rounds = course.rounds;
-    let slot = course.clock.slot((rounds + 1) * lanes.len() * turn.len());
+    let all = (rounds + 1) * lanes.len() * turn.len();
+    let slot = course.clock.slot(stage.weight(), all);
+    let begun = Instant::now();
     lanes.iter_mut().for_each(|lane| lane.samples = vec![Vec::new(); turn.len()]);
     for round in 0..=rounds {
         let start = Instant::now();
         for lane in lanes.iter_mut().filter(|lane| !lane.broken) {
+            if course.clock.is_up() {
+                return Ok(None);
+            }
             for (place, workload) in turn.iter().enumerate() {
                 let heat = Heat { workload, threads, keys: stage.keys, round: round as u64 };
                 match lane.round(&heat, slot, &course.watch) {
@@ -143,11 +154,12 @@ fn run_turn(
             }
         }
         // Fixed work takes as long as it takes: after the warm-up its length is known.
-        if round == 0 && course.clock.forbids(start.elapsed().mul_f64(rounds as f64)) {
-            return Ok(false);
+        let rest = start.elapsed().mul_f64(rounds as f64);
+        if round == 0 && course.clock.forbids(stage.weight(), rest) {
+            return Ok(None);
         }
     }
-    Ok(true)
+    Ok(Some(begun.elapsed().as_secs_f64() / (slot.as_secs_f64() * all as f64)))
 }
 
 fn failed(stage: &Stage<'_>, workload: &str, lane: &Lane, wrong: &Wrong) -> Fail {

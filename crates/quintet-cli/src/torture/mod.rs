@@ -9,6 +9,7 @@ mod reclaim;
 mod rivals;
 mod tier_map;
 mod verdict;
+mod word;
 
 use crate::args::TortureArgs;
 use crate::fail::{Exit, Fail};
@@ -49,6 +50,7 @@ fn families() -> Vec<Family> {
         Family { name: "rivals", checks: rivals::checks() },
         Family { name: "reclaim", checks: reclaim::checks() },
         Family { name: "tier-map", checks: tier_map::checks() },
+        Family { name: "word", checks: word::checks() },
     ]
 }
 

@@ -3,6 +3,8 @@
 //! **P1.** [`AtomicPair::load`] returns the two words of one moment.
 //! **P2.** [`AtomicPair::compare_exchange`] replaces both words if and only if both are as expected.
 //! **P3.** [`AtomicPair::load_first`] and [`AtomicPair::load_second`] read one word each; two calls may see two moments.
+//! **P5.** [`AtomicPair::settle`] replaces the first word of a pair that changes no more except by this very call, made by whomever:
+//! then a plain store is as good as an exchange.
 //! **P4.** Every load is Acquire, every successful exchange is AcqRel: whoever sees a pair sees what
 //! its writer did before. The partner of each load is the exchange that stored what it read.
 //!
@@ -110,6 +112,17 @@ mod x86 {
             word
         }
 
+        /// P5: the pair is `old`, or its first word is `first` already.
+        #[inline(always)]
+        pub(crate) fn settle(&self, _old: Words, first: u64) {
+            // SAFETY: the place is valid, writable and aligned. ORDERING: every x86 store is Release, and the
+            // compiler keeps earlier accesses before the block.
+            unsafe {
+                asm!("mov qword ptr [{place}], {first}", place = in(reg) self.0.get(), first = in(reg) first,
+                     options(nostack, preserves_flags));
+            }
+        }
+
         #[inline(always)]
         pub(crate) fn compare_exchange(&self, old: Words, new: Words) -> Result<(), Words> {
             let (found_first, found_second): (u64, u64);
@@ -178,6 +191,11 @@ mod portable {
             self.load().1
         }
 
+        /// P5: the pair is `old`, or its first word is `first` already.
+        pub(crate) fn settle(&self, old: Words, first: u64) {
+            let _ = self.compare_exchange(old, (first, old.1));
+        }
+
         #[inline(always)]
         pub(crate) fn compare_exchange(&self, old: Words, new: Words) -> Result<(), Words> {
             match self.0.compare_exchange(join(old), join(new), Ordering::AcqRel, Ordering::Acquire)
@@ -241,6 +259,11 @@ mod locked {
 
         pub(crate) fn load_second(&self) -> u64 {
             self.load().1
+        }
+
+        /// P5: the pair is `old`, or its first word is `first` already.
+        pub(crate) fn settle(&self, old: Words, first: u64) {
+            let _ = self.compare_exchange(old, (first, old.1));
         }
 
         pub(crate) fn compare_exchange(&self, old: Words, new: Words) -> Result<(), Words> {
@@ -313,6 +336,11 @@ mod model {
 
         pub(crate) fn load_second(&self) -> u64 {
             self.load().1
+        }
+
+        /// P5: the pair is `old`, or its first word is `first` already.
+        pub(crate) fn settle(&self, old: Words, first: u64) {
+            let _ = self.compare_exchange(old, (first, old.1));
         }
 
         pub(crate) fn compare_exchange(&self, old: Words, new: Words) -> Result<(), Words> {

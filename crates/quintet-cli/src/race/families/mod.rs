@@ -4,10 +4,11 @@ mod reclaim;
 mod region;
 mod rivals;
 mod tier_map;
+mod word;
 
 use super::family::Family;
 
 /// All families.
 pub(crate) fn all() -> Vec<Family> {
-    vec![region::family(), reclaim::family(), rivals::family(), tier_map::family()]
+    vec![region::family(), reclaim::family(), rivals::family(), word::family(), tier_map::family()]
 }

@@ -29,17 +29,17 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     Workload { headline: true, ..rate("mix90", "half", "mix90", "90 % get, 5 % insert, 5 % remove over twice as many keys as entries: a busy cache or index") },
     rate("mix90-zipf", "half", "mix90-zipf", "the same with skewed keys: the same few entries come and go"),
     rate("mix50", "half", "mix50", "50 % get, 25 % insert, 25 % remove: writers dominate"),
-    rate("churn", "window", "churn", "a sliding window: insert the newest, remove the oldest; tombstones and reclamation show up here"),
+    Workload { measure: Measure::Bytes, ..rate("memory", "memory", "memory", "resident bytes per entry after growing from empty, in a process of its own") },
+    Workload { measure: Measure::Bytes, ..rate("memory-after-remove", "memory", "memory", "what is left, per former entry, when all have been removed") },
     rate("insert", "life", "life", "new keys into a map made for them: the cost of an insert without growth"),
     rate("remove", "life", "life", "remove every other key of that map"),
     rate("grow", "grow", "grow", "new keys into a map that starts empty: the cost of growth"),
     Workload { measure: Measure::Worst, ..rate("grow-latency", "grow", "grow-latency", "the same with every insert timed: who waits while a table grows?") },
+    rate("churn", "window", "churn", "a sliding window: insert the newest, remove the oldest; tombstones and reclamation show up here"),
     rate("hit-str", "text", "hit-str", "String keys and 64-byte values: a second miss on the key, and hashing that costs something"),
     rate("update-str", "text", "update-str", "overwrite 64-byte values under String keys"),
     rate("mix90-str", "half-text", "mix90-str", "mix90 with String keys: every insert allocates, every remove frees"),
     rate("grow-str", "grow-text", "grow-str", "growth with entries of 88 bytes and a heap key"),
-    Workload { measure: Measure::Bytes, ..rate("memory", "memory", "memory", "resident bytes per entry after growing from empty, in a process of its own") },
-    Workload { measure: Measure::Bytes, ..rate("memory-after-remove", "memory", "memory", "what is left, per former entry, when all have been removed") },
 ];
 
 impl Table {
@@ -54,7 +54,7 @@ impl Table {
     }
 }
 
-fn start_words<M: Map<Words>>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
+pub(crate) fn start_words<M: Map<Words>>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
     match stage {
         "full" => Some(Box::new(Steady::<Words, M>::new(keys))),
         "half" => Some(Box::new(Mixed::<Words, M>::new(keys))),
@@ -75,7 +75,7 @@ fn start_both<M: Map<Words>, N: Map<Texts>>(stage: &str, keys: u64) -> Option<Bo
 }
 
 /// Inserts entries `first`, `first + step`, … below `end`.
-pub(super) fn fill<T: Kind, M: Map<T>>(map: &M, first: u64, end: u64, step: usize) {
+pub(crate) fn fill<T: Kind, M: Map<T>>(map: &M, first: u64, end: u64, step: usize) {
     let mut access = map.access();
     for index in (first..end).step_by(step) {
         access.insert(T::key(index), T::value(index, 0));

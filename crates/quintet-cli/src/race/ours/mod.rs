@@ -2,3 +2,4 @@
 
 pub(crate) mod reclaim;
 pub(crate) mod tier_map;
+pub(crate) mod word;

@@ -1,0 +1,93 @@
+//! Maps of words: ours, and every general map with words in it.
+
+use crate::race::family::{Bench, Family, MAP_SIZES, Measure, Role, Table, Workload};
+use crate::race::jobs::general;
+use crate::race::ours::word::{Many, Small, Usual};
+use quintet_rivals::Words;
+use quintet_rivals::general::{Dashmap, Flurry, Leapfrog, Papaya, RwLocked, SccIndex, SccMap};
+
+/// The family.
+pub(crate) fn family() -> Family {
+    Family {
+        name: "word",
+        about: "words to words: WordMap against every map that can hold them",
+        workloads: &WORKLOADS,
+        tables,
+        sizes: MAP_SIZES,
+    }
+}
+
+/// The general workloads without those of texts, and one of our own.
+const WORKLOADS: [Workload; 16] = [
+    named("hit"),
+    Workload {
+        name: "get-many",
+        reason: "64 keys at a time: what fetching ahead is worth, to be held against our own hit",
+        stage: "many",
+        turn: "get-many",
+        measure: Measure::Rate,
+        headline: false,
+    },
+    named("hit-zipf"),
+    named("miss"),
+    named("update"),
+    named("update-zipf"),
+    named("mix90"),
+    named("mix90-zipf"),
+    named("mix50"),
+    named("churn"),
+    named("insert"),
+    named("remove"),
+    named("grow"),
+    named("grow-latency"),
+    named("memory"),
+    named("memory-after-remove"),
+];
+
+/// The general workload of this name.
+const fn named(name: &str) -> Workload {
+    let mut index = 0;
+    loop {
+        let one = &general::WORKLOADS[index];
+        if equal(one.name.as_bytes(), name.as_bytes()) {
+            let Workload { name, reason, stage, turn, measure, headline } = *one;
+            return Workload { name, reason, stage, turn, measure, headline };
+        }
+        index += 1;
+    }
+}
+
+const fn equal(a: &[u8], b: &[u8]) -> bool {
+    let mut index = 0;
+    while index < a.len() && index < b.len() && a[index] == b[index] {
+        index += 1;
+    }
+    index == a.len() && index == b.len()
+}
+
+fn tables() -> Vec<Table> {
+    use Role::{Ours, Rival};
+    vec![
+        Table { start: start_usual, ..Table::words::<Usual>(Ours) },
+        Table { start: start_small, ..Table::words::<Small>(Ours) },
+        Table::words::<Leapfrog>(Rival),
+        Table::words::<Dashmap<Words>>(Rival),
+        Table::words::<Papaya<Words>>(Rival),
+        Table::words::<SccMap<Words>>(Rival),
+        Table::words::<SccIndex<Words>>(Rival),
+        Table::words::<RwLocked<Words>>(Rival),
+        Table::words::<Flurry<Words>>(Rival),
+    ]
+}
+
+fn start_usual(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
+    match stage {
+        "many" => Some(Box::new(Many::new(keys))),
+        _ => general::start_words::<Usual>(stage, keys),
+    }
+}
+
+/// Small pages are about growth.
+fn start_small(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
+    if stage == "grow" { general::start_words::<Small>(stage, keys) } else { None }
+}

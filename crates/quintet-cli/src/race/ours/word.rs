@@ -1,0 +1,108 @@
+//! Our map of words.
+
+use crate::race::crew::{crew, for_a_while, joint_rate, wrong};
+use crate::race::family::{Bench, Heat, Sample, Wrong};
+use crate::race::jobs::general::fill;
+use crate::race::keys::{Draw, Uniform};
+use quintet::word_map::Handle;
+use quintet::{Pages, WordMap};
+use quintet_rivals::general::{Access, BATCH, Map};
+use quintet_rivals::{Kind, Label, Words};
+use std::time::Duration;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The map as it comes.
+pub(crate) struct Usual(WordMap);
+/// The map in small pages, for those who count the worst case.
+pub(crate) struct Small(WordMap);
+
+/// One thread's handle.
+pub(crate) struct ByHandle<'m>(Handle<'m, u64, u64>);
+
+impl Map<Words> for Usual {
+    const LABEL: Label = Label::new("quintet", VERSION);
+    type Access<'a> = ByHandle<'a>;
+
+    fn with_capacity(capacity: usize) -> Self {
+        Self(WordMap::with_capacity(capacity))
+    }
+    fn access(&self) -> ByHandle<'_> {
+        ByHandle(self.0.handle())
+    }
+}
+
+impl Map<Words> for Small {
+    const LABEL: Label = Label::new("quintet (small pages)", VERSION);
+    type Access<'a> = ByHandle<'a>;
+
+    fn with_capacity(capacity: usize) -> Self {
+        Self(WordMap::builder().capacity(capacity).pages(Pages::Small).build())
+    }
+    fn access(&self) -> ByHandle<'_> {
+        ByHandle(self.0.handle())
+    }
+}
+
+impl Access<Words> for ByHandle<'_> {
+    #[inline(always)]
+    fn get<R>(&mut self, query: &u64, f: impl FnOnce(&u64) -> R) -> Option<R> {
+        self.0.get(*query).map(|value| f(&value))
+    }
+    #[inline(always)]
+    fn insert(&mut self, key: u64, value: u64) -> bool {
+        self.0.insert(key, value).is_none()
+    }
+    #[inline(always)]
+    fn update(&mut self, query: &u64, value: u64) -> bool {
+        self.0.insert(*query, value).is_some()
+    }
+    #[inline(always)]
+    fn remove(&mut self, query: &u64) -> bool {
+        self.0.remove(*query).is_some()
+    }
+}
+
+/// `get-many`: what `hit` does, by groups of keys.
+pub(crate) struct Many {
+    map: Usual,
+    keys: u64,
+}
+
+impl Many {
+    /// A map made for `keys` entries, and filled.
+    pub(crate) fn new(keys: u64) -> Self {
+        let map = Usual::with_capacity(keys as usize);
+        fill::<Words, Usual>(&map, 0, keys, 1);
+        Self { map, keys }
+    }
+}
+
+impl Bench for Many {
+    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+        const GROUP: usize = 64;
+        let laps = crew(heat.threads, |thread, gate| {
+            let handle = self.map.0.handle();
+            let mut draw = Uniform::new(self.keys, heat.round, thread);
+            let (mut indices, mut keys) = ([0; GROUP], [0; GROUP]);
+            let mut values = [None; GROUP];
+            for_a_while(slot, gate, || {
+                let mut wrong = 0;
+                for _ in 0..BATCH / GROUP as u64 {
+                    for (index, key) in indices.iter_mut().zip(&mut keys) {
+                        *index = draw.next();
+                        *key = Words::key(*index);
+                    }
+                    handle.get_many(&keys, &mut values);
+                    for (index, value) in indices.iter().zip(&values) {
+                        let right = value.is_some_and(|value| Words::matches(*index, &value));
+                        wrong += u64::from(!right);
+                    }
+                }
+                (BATCH, wrong)
+            })
+        });
+        Wrong::unless_zero(wrong(&laps), heat.workload.name)?;
+        Ok(joint_rate(&laps))
+    }
+}

@@ -1,0 +1,127 @@
+//! How a map is set up.
+
+use super::word::Shape;
+use super::{Word, WordMap};
+use crate::hash;
+use crate::migrate::{capacity_for, least_quota};
+use crate::region::{AllocError, Pages};
+use crate::sync::MODEL;
+
+/// What all tables of a map have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) max_load: f64,
+    /// Slots that each operation moves while the map is migrating.
+    pub(crate) quota: usize,
+    pub(crate) pages: Pages,
+    pub(crate) seed: u64,
+    /// The seed was chosen by the user: later ones follow from it.
+    pub(crate) fixed_seed: bool,
+    /// log2 of the homes of the first table.
+    pub(crate) first_bits: u32,
+}
+
+impl Settings {
+    /// The seed after `seed`.
+    pub(crate) fn next_seed(&self, seed: u64) -> u64 {
+        if self.fixed_seed { seed.wrapping_add(1) } else { hash::random_seed() }
+    }
+}
+
+/// Sets up a [`WordMap`].
+///
+/// ```
+/// use quintet::WordMap;
+///
+/// let map: WordMap<u32, u64> = WordMap::builder().capacity(10_000).max_load(0.65).build();
+/// map.pin().insert(7, 49);
+/// assert_eq!(map.pin().get(7), Some(49));
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a builder does nothing until `build`"]
+pub struct WordMapBuilder {
+    capacity: usize,
+    max_load: f64,
+    quota: usize,
+    pages: Pages,
+    seed: Option<u64>,
+}
+
+impl Default for WordMapBuilder {
+    fn default() -> Self {
+        Self {
+            capacity: 0,
+            max_load: Self::MAX_LOAD,
+            quota: Self::QUOTA,
+            pages: Pages::default(),
+            seed: None,
+        }
+    }
+}
+
+impl WordMapBuilder {
+    const MAX_LOAD: f64 = 0.7;
+    const QUOTA: usize = if MODEL { 2 } else { 64 };
+
+    /// Room for this many entries before the first growth. 0, the default, allocates nothing until the first insert.
+    pub fn capacity(mut self, entries: usize) -> Self {
+        self.capacity = entries;
+        self
+    }
+
+    /// The share of a table that may be in use before the map moves to another: 0.5 to 0.8, by default 0.7. Values
+    /// outside are brought to the nearest end. Less means faster misses, more means less memory.
+    pub fn max_load(mut self, share: f64) -> Self {
+        self.max_load = if share.is_nan() { Self::MAX_LOAD } else { share.clamp(0.5, 0.8) };
+        self
+    }
+
+    /// The number M of slots that each operation moves while the map is migrating, by default 64. More ends migrations
+    /// sooner, less makes the single operation shorter. Raised to [`least_m`](Self::least_m) if it is smaller, so
+    /// that a new table cannot fill up before the old one is empty.
+    pub fn m(mut self, slots: usize) -> Self {
+        self.quota = slots.min(1 << 20);
+        self
+    }
+
+    /// The least M for the load chosen so far. The proof is in the chapter on the proof of M of the map's page.
+    pub fn least_m(&self) -> usize {
+        least_quota(self.max_load)
+    }
+
+    /// Which pages tables of 2 MiB and more lie in.
+    pub fn pages(mut self, pages: Pages) -> Self {
+        self.pages = pages;
+        self
+    }
+
+    /// A fixed seed for the hash, so that runs repeat. By default it is random, which is what protects the map
+    /// against keys that were chosen to collide.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Builds the map.
+    ///
+    /// # Panics
+    /// If the memory for the capacity cannot be had; [`try_build`](Self::try_build) returns an error instead.
+    pub fn build<K: Word, V: Word>(self) -> WordMap<K, V> {
+        self.try_build().unwrap_or_else(|error| panic!("WordMap: {error}"))
+    }
+
+    /// Builds the map, or says why its memory cannot be had.
+    pub fn try_build<K: Word, V: Word>(self) -> Result<WordMap<K, V>, AllocError> {
+        let quota = if MODEL { self.quota } else { self.quota.max(self.least_m()) };
+        let first_bits = capacity_for(self.capacity, self.max_load).max(Shape::MIN_BITS);
+        let settings = Settings {
+            max_load: self.max_load,
+            quota: quota.max(1),
+            pages: self.pages,
+            seed: self.seed.unwrap_or_else(hash::random_seed),
+            fixed_seed: self.seed.is_some(),
+            first_bits,
+        };
+        WordMap::with_settings(settings, self.capacity > 0)
+    }
+}

@@ -1,0 +1,413 @@
+//! The map without its types: words to words.
+//!
+//! ```text
+//!   root ──▶ T ──next──▶ S         S exists only while T is migrated; S gets a successor only once the root has reached S
+//! ```
+//!
+//! **W1.** An operation takes effect by exactly one successful exchange of a place that is not frozen, or by one look that decides
+//! that nothing changes.
+//! **W2.** A lookup goes along the chain from the root. LIVE(k): the answer is here. TOMB(k): absent. EMPTY: absent, whether or not there
+//! is a successor, since nobody goes past an EMPTY to store k further on: an insert that wants to freezes it first.
+//! k's done place, or EMPTY-frozen: the successor knows.
+//! **W3.** LIVE-frozen(k) in T: a writer copies it and goes on in S. A reader looks into S: if k has never been there (EMPTY at the end of
+//! its probe), then at that moment k still had the frozen value. A miss in S alone never means absent.
+//! **W4.** Copies go to the successor of the table they come from, never further, and only where the key has never been.
+//! **W5.** The root moves from T to S when all of T is done; whoever sees that may move it.
+//!
+//! Together: at each moment at most one place of k in the whole chain is LIVE or decides for k, and a frozen place does not
+//! change any more, so that everybody who meets it goes the same way.
+
+use super::access::{Access, Tally};
+use super::builder::Settings;
+use super::table::{Probe, Seen, Table};
+use super::word::State;
+use crate::reclaim::{Domain, Section};
+use crate::region::AllocError;
+use crate::roster::Roster;
+use crate::sync::{Arc, AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering};
+use std::ptr;
+
+/// What a writer wants to happen to a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// Leave it as it is.
+    Keep,
+    /// Give it this value, present or not.
+    Put(u64),
+    /// Take it out, if present.
+    Remove,
+}
+
+/// Why an attempt ended without an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stop {
+    /// Begin again at the root.
+    Restart,
+    /// A table was needed and could not be had.
+    Alloc(AllocError),
+}
+
+impl From<AllocError> for Stop {
+    fn from(error: AllocError) -> Self {
+        Self::Alloc(error)
+    }
+}
+
+/// The value of a key before and after.
+pub(crate) type Change = (Option<u64>, Option<u64>);
+
+/// What an operation leaves to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Nothing,
+    /// Its table is filling up.
+    Growing,
+    /// Much was removed from its table.
+    Shrinking,
+}
+
+/// A map of words.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(super) root: CachePadded<AtomicPtr<Table>>,
+    pub(super) settings: Settings,
+    pub(super) domain: Domain,
+    pub(super) tallies: Arc<Roster<Tally>>,
+    /// Tables made so far.
+    pub(super) made: AtomicU64,
+    /// Migrations completed.
+    pub(super) migrations: AtomicUsize,
+    /// Chunks that were handed out a second time.
+    pub(super) again: AtomicUsize,
+    /// Operations that had to move all the rest of a table.
+    pub(super) waited: AtomicUsize,
+}
+
+impl Core {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            root: CachePadded::new(AtomicPtr::new(ptr::null_mut())),
+            settings,
+            domain: Domain::new(),
+            tallies: Roster::new(),
+            made: AtomicU64::new(0),
+            migrations: AtomicUsize::new(0),
+            again: AtomicUsize::new(0),
+            waited: AtomicUsize::new(0),
+        }
+    }
+
+    /// Entries: exact when nobody writes.
+    pub(crate) fn len(&self) -> usize {
+        let mut sum = 0;
+        self.tallies.visit(|tally| sum += tally.live());
+        usize::try_from(sum).unwrap_or(0)
+    }
+
+    /// Follows a link of the chain, if the section may.
+    #[inline(always)]
+    pub(super) fn follow<'s>(
+        section: &'s Section<'_>,
+        link: &AtomicPtr<Table>,
+    ) -> Result<Option<&'s Table>, Stop> {
+        // ORDERING: Acquire: partner is the exchange that published the table.
+        let table = link.load(Ordering::Acquire);
+        if !section.check() {
+            return Err(Stop::Restart);
+        }
+        // SAFETY: tables are retired, never freed directly, and the section has checked that this one cannot be
+        // freed before it is left; it is left when the borrow ends.
+        Ok(unsafe { table.as_ref() })
+    }
+
+    /// The value of `key`.
+    #[inline]
+    pub(crate) fn get(&self, access: &Access, key: u64) -> Option<u64> {
+        let glance = self.glance(&access.enter(self), key);
+        glance.unwrap_or_else(|()| self.get_slow(access, key))
+    }
+
+    /// A lookup in the usual case: one table. `Err` says nothing about the key.
+    #[inline(always)]
+    fn glance(&self, section: &Section<'_>, key: u64) -> Result<Option<u64>, ()> {
+        let Some(table) = self.only_table(section)? else { return Ok(None) };
+        let seen = table.probe(key).look();
+        match seen.state {
+            State::Live => Ok(Some(seen.value)),
+            State::Empty | State::Tomb => Ok(None),
+            _ => Err(()),
+        }
+    }
+
+    /// The table, if there is one at most.
+    #[inline(always)]
+    fn only_table<'s>(&self, section: &'s Section<'_>) -> Result<Option<&'s Table>, ()> {
+        // ORDERING: Acquire: partner is the exchange that published the table.
+        let table = self.root.load(Ordering::Acquire);
+        if !section.check() {
+            return Err(());
+        }
+        // SAFETY: as in `follow`.
+        let table = unsafe { table.as_ref() };
+        // ORDERING: Relaxed: only asks whether there is work to share.
+        match table {
+            Some(table) if !table.next().load(Ordering::Relaxed).is_null() => Err(()),
+            other => Ok(other),
+        }
+    }
+
+    /// A lookup that takes its share of the work and goes along the chain.
+    #[cold]
+    #[inline(never)]
+    fn get_slow(&self, access: &Access, key: u64) -> Option<u64> {
+        let section = access.enter(self);
+        loop {
+            let value = Self::follow(&section, &self.root).and_then(|root| {
+                let Some(table) = root else { return Ok(None) };
+                self.help(&section, table)?;
+                Self::walk(&section, table, key)
+            });
+            if let Ok(value) = value {
+                return value;
+            }
+        }
+    }
+
+    /// A lookup along the chain from `table` on (W2, W3).
+    pub(super) fn walk<'s>(
+        section: &'s Section<'_>,
+        mut table: &'s Table,
+        key: u64,
+    ) -> Result<Option<u64>, Stop> {
+        // What the table before said if this one has never heard of the key.
+        let mut frozen = None;
+        loop {
+            let seen = table.probe(key).look();
+            frozen = match seen.state {
+                State::Live => return Ok(Some(seen.value)),
+                State::Tomb => return Ok(None),
+                State::Empty => return Ok(frozen),
+                State::LiveFrozen => Some(seen.value),
+                State::EmptyFrozen | State::LiveDone | State::TombFrozen => None,
+            };
+            table = Self::successor(section, table)?;
+        }
+    }
+
+    /// The successor of a table in which something frozen was seen.
+    pub(super) fn successor<'s>(
+        section: &'s Section<'_>,
+        table: &Table,
+    ) -> Result<&'s Table, Stop> {
+        // Whoever froze the place had seen the successor, and its exchange passed that on.
+        Self::follow(section, table.next())?.ok_or(Stop::Restart)
+    }
+
+    /// Several lookups; the memory of all is asked for before the first is compared.
+    pub(crate) fn get_many(&self, access: &Access, keys: &[u64], values: &mut [Option<u64>]) {
+        let section = access.enter(self);
+        self.prefetch_in(&section, keys.iter().copied());
+        for (&key, value) in keys.iter().zip(values) {
+            let glance = self.glance(&section, key);
+            *value = glance.unwrap_or_else(|()| self.get_slow(access, key));
+        }
+    }
+
+    /// Asks the cache for the places of `keys`.
+    pub(crate) fn prefetch(&self, access: &Access, keys: impl Iterator<Item = u64>) {
+        self.prefetch_in(&access.enter(self), keys);
+    }
+
+    #[inline(always)]
+    fn prefetch_in(&self, section: &Section<'_>, keys: impl Iterator<Item = u64>) {
+        if let Ok(Some(table)) = self.only_table(section) {
+            keys.for_each(|key| table.prefetch(key));
+        }
+    }
+
+    /// Lets `decide` choose what happens to `key`, until one choice takes effect (W1). Returns the value before and after.
+    #[inline]
+    pub(crate) fn apply(
+        &self,
+        access: &Access,
+        key: u64,
+        mut decide: impl FnMut(Option<u64>) -> Act,
+    ) -> Result<Change, AllocError> {
+        let (change, due) = match self.apply_at_once(access, key, &mut decide) {
+            Some(outcome) => outcome,
+            None => self.apply_slow(access, key, &mut decide)?,
+        };
+        if due != Due::Nothing {
+            self.consider(access, due);
+        }
+        self.domain.return_piece();
+        Ok(change)
+    }
+
+    /// The usual case: one table. `None` says that nothing has happened.
+    #[inline(always)]
+    fn apply_at_once(
+        &self,
+        access: &Access,
+        key: u64,
+        decide: &mut impl FnMut(Option<u64>) -> Act,
+    ) -> Option<(Change, Due)> {
+        let section = access.enter(self);
+        let table = self.only_table(&section).ok()??;
+        let mut probe = table.probe(key);
+        loop {
+            let seen = probe.look();
+            let before = match seen.state {
+                State::Live => Some(seen.value),
+                State::Tomb | State::Empty => None,
+                _ => return None,
+            };
+            let Some(after) = Self::decided(decide(before), before) else {
+                return Some(((before, before), Due::Nothing));
+            };
+            if seen.state == State::Empty && probe.is_too_far() {
+                return None;
+            }
+            if Self::exchange(&probe, seen, after) {
+                return Some(((before, after), self.account(access, table, seen.state, after)));
+            }
+        }
+    }
+
+    /// The value after, or `None` if nothing changes.
+    #[inline(always)]
+    fn decided(act: Act, before: Option<u64>) -> Option<Option<u64>> {
+        match act {
+            Act::Keep => None,
+            Act::Put(value) => Some(Some(value)),
+            Act::Remove => before.map(|_| None),
+        }
+    }
+
+    #[inline(always)]
+    fn exchange(probe: &Probe<'_>, seen: Seen, after: Option<u64>) -> bool {
+        match after {
+            Some(value) => probe.exchange(seen, State::Live, value),
+            None => probe.exchange(seen, State::Tomb, seen.value),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn apply_slow(
+        &self,
+        access: &Access,
+        key: u64,
+        decide: &mut impl FnMut(Option<u64>) -> Act,
+    ) -> Result<(Change, Due), AllocError> {
+        let section = access.enter(self);
+        loop {
+            match self.try_apply(access, &section, key, decide) {
+                Ok(outcome) => return Ok(outcome),
+                Err(Stop::Restart) => {}
+                Err(Stop::Alloc(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn try_apply(
+        &self,
+        access: &Access,
+        section: &Section<'_>,
+        key: u64,
+        decide: &mut impl FnMut(Option<u64>) -> Act,
+    ) -> Result<(Change, Due), Stop> {
+        let Some(mut table) = Self::follow(section, &self.root)? else {
+            return self.apply_to_nothing(section, decide);
+        };
+        self.help(section, table)?;
+        'table: loop {
+            let mut probe = table.probe(key);
+            loop {
+                let seen = probe.look();
+                let before = match seen.state {
+                    State::Live => Some(seen.value),
+                    State::Tomb | State::Empty => None,
+                    State::LiveFrozen => {
+                        let next = Self::successor(section, table)?;
+                        next.add_used(usize::from(probe.carry(seen, next)));
+                        table = next;
+                        continue 'table;
+                    }
+                    State::EmptyFrozen | State::LiveDone | State::TombFrozen => {
+                        table = Self::successor(section, table)?;
+                        continue 'table;
+                    }
+                };
+                let Some(after) = Self::decided(decide(before), before) else {
+                    return Ok(((before, before), Due::Nothing));
+                };
+                if seen.state == State::Empty {
+                    if let Some(next) = Self::follow(section, table.next())? {
+                        if probe.exchange(seen, State::EmptyFrozen, 0) {
+                            table = next;
+                            continue 'table;
+                        }
+                        continue;
+                    }
+                    if probe.is_too_far() {
+                        self.make_room(section, table)?;
+                        continue;
+                    }
+                }
+                if Self::exchange(&probe, seen, after) {
+                    let due = self.account(access, table, seen.state, after);
+                    return Ok(((before, after), due));
+                }
+            }
+        }
+    }
+
+    /// The first insert makes the first table.
+    #[cold]
+    fn apply_to_nothing(
+        &self,
+        section: &Section<'_>,
+        decide: &mut impl FnMut(Option<u64>) -> Act,
+    ) -> Result<(Change, Due), Stop> {
+        match decide(None) {
+            Act::Put(_) => {
+                self.first_table(section, self.settings.first_bits)?;
+                Err(Stop::Restart)
+            }
+            Act::Keep | Act::Remove => Ok(((None, None), Due::Nothing)),
+        }
+    }
+
+    /// Keeps the books after an exchange.
+    #[inline(always)]
+    fn account(&self, access: &Access, table: &Table, from: State, after: Option<u64>) -> Due {
+        match (from, after) {
+            (State::Live, Some(_)) => Due::Nothing,
+            (State::Live, None) => {
+                access.tally(self).add(-1);
+                if access.count_removed(table) { Due::Shrinking } else { Due::Nothing }
+            }
+            (State::Empty, _) => {
+                access.tally(self).add(1);
+                if access.count_used(table) { Due::Growing } else { Due::Nothing }
+            }
+            _ => {
+                access.tally(self).add(1);
+                Due::Nothing
+            }
+        }
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed: alone.
+        let mut table = self.root.load(Ordering::Relaxed);
+        while !table.is_null() {
+            // SAFETY: every table of the chain was made from a box; what has left the chain belongs to the domain.
+            let owned = unsafe { Box::from_raw(table) };
+            table = owned.next().load(Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! When a table is left, and how everybody moves on.
+//!
+//! ```text
+//!  0 alone:       root = T, no successor
+//!        │  consider, make_room, resize: T.next = S
+//!        ▼
+//!  1 migrating:   root = T, S takes what is new; every operation moves a chunk of T (help)
+//!        │  the last chunk is done
+//!        ▼
+//!  2 assimilated: nothing is left in T
+//!        │  promote: root = S, T is retired and its memory given back piece by piece
+//!        ▼
+//!  0 alone:       root = S
+//! ```
+//!
+//! **G1.** T.next is set once, by exchange, and only while the root is T: so S has no successor before T is done, and
+//! there are never more than two tables with entries.
+//! **G2.** Only a table that is the root grows. The check holds until the exchange, since the root leaves T only for T.next.
+//! **G3.** An insert that finds no slot in S while T is not done moves the rest of T itself and begins again at the root.
+//! **G4.** A failed allocation leaves everything as it was. The operation that needs the table gets the error;
+//! one that only saw that the table is filling up goes on.
+
+use super::access::Access;
+use super::core::{Core, Due, Stop};
+use super::table::{Plan, Table};
+use super::word::Shape;
+use crate::migrate::next_capacity;
+use crate::reclaim::{Freed, Retired, Section};
+use crate::region::AllocError;
+use crate::sync::Ordering;
+use std::ptr;
+
+impl Core {
+    /// Moves one chunk of `table`, if it is being migrated (M3).
+    #[cold]
+    pub(super) fn help<'s>(&self, section: &'s Section<'_>, table: &'s Table) -> Result<(), Stop> {
+        let Some(next) = Self::follow(section, table.next())? else { return Ok(()) };
+        if let Some(claim) = table.work.claim() {
+            if claim.again {
+                // ORDERING: Relaxed: a statistic.
+                self.again.fetch_add(1, Ordering::Relaxed);
+            }
+            next.add_used(table.migrate(claim.chunk, next));
+            if !table.work.finish(claim.chunk) || !table.work.is_finished() {
+                return Ok(());
+            }
+        }
+        self.promote(section, table, next);
+        Ok(())
+    }
+
+    /// Moves the root on from a table of which everything is done (W5).
+    fn promote(&self, section: &Section<'_>, table: &Table, next: &Table) {
+        let (from, to) = (ptr::from_ref(table).cast_mut(), ptr::from_ref(next).cast_mut());
+        // ORDERING: Release: whoever enters by S finds what was copied into it. Failure: somebody else has done it.
+        if self.root.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return;
+        }
+        // ORDERING: Relaxed: a statistic.
+        self.migrations.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the exchange has unlinked the table, and only one exchange from it succeeds.
+        unsafe { retire(section, from) };
+    }
+
+    /// Migrates to the end whatever is under way. Returns the root then seen.
+    pub(super) fn settle<'s>(&self, section: &'s Section<'_>) -> Result<Option<&'s Table>, Stop> {
+        loop {
+            let Some(table) = Self::follow(section, &self.root)? else { return Ok(None) };
+            if Self::follow(section, table.next())?.is_none() {
+                return Ok(Some(table));
+            }
+            self.help(section, table)?;
+        }
+    }
+
+    /// The first table of an empty map.
+    pub(super) fn first_table(&self, section: &Section<'_>, bits: u32) -> Result<(), AllocError> {
+        let table = self.make(section, bits, self.settings.seed, false)?;
+        // ORDERING: Release: publishes the table; partner: `follow`.
+        let set =
+            self.root.compare_exchange(ptr::null_mut(), table, Ordering::AcqRel, Ordering::Relaxed);
+        if set.is_err() {
+            // SAFETY: nobody has seen the table.
+            drop(unsafe { Box::from_raw(table) });
+        }
+        Ok(())
+    }
+
+    fn make(
+        &self,
+        section: &Section<'_>,
+        bits: u32,
+        seed: u64,
+        reseeded: bool,
+    ) -> Result<*mut Table, AllocError> {
+        let plan = Plan {
+            bits,
+            seed,
+            reseeded,
+            max_load: self.settings.max_load,
+            chunk: self.settings.quota,
+            pages: self.settings.pages,
+            // ORDERING: Relaxed: only tells tables apart.
+            id: self.made.fetch_add(1, Ordering::Relaxed),
+            birth: section.era(),
+        };
+        Table::try_new(plan).map(Box::into_raw)
+    }
+
+    /// Gives the root a successor of `2^bits` homes, unless it has one (G1).
+    fn start(
+        &self,
+        section: &Section<'_>,
+        table: &Table,
+        bits: u32,
+        seed: u64,
+        reseeded: bool,
+    ) -> Result<(), AllocError> {
+        let next = self.make(section, bits, seed, reseeded)?;
+        // ORDERING: Release: publishes the table; partner: `follow`.
+        let set = table.next().compare_exchange(
+            ptr::null_mut(),
+            next,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        );
+        if set.is_err() {
+            // SAFETY: nobody has seen the table.
+            drop(unsafe { Box::from_raw(next) });
+        }
+        Ok(())
+    }
+
+    /// Begins a migration if it is time. Failing to is no error: whoever cannot go on without will hear of it (G4).
+    #[cold]
+    #[inline(never)]
+    pub(super) fn consider(&self, access: &Access, due: Due) {
+        let section = access.enter(self);
+        let Ok(Some(table)) = Self::follow(&section, &self.root) else { return };
+        let wanted = match due {
+            Due::Nothing => false,
+            Due::Growing => table.used() >= table.threshold(),
+            Due::Shrinking => {
+                table.shape().bits() > Shape::MIN_BITS && self.len() < table.threshold() / 4
+            }
+        };
+        // ORDERING: Acquire: as in `follow`.
+        if !wanted || !table.next().load(Ordering::Acquire).is_null() {
+            return;
+        }
+        // One thread prepares the next table, the others go on; late ones do not wait for it (M6).
+        if table.election.stand() || table.used() >= table.hard_limit() {
+            let plan = table.plan();
+            let bits = self.next_bits(table);
+            let reseeded = plan.reseeded && bits == plan.bits;
+            if self.start(&section, table, bits, plan.seed, reseeded).is_err() {
+                table.election.resign();
+            }
+        }
+    }
+
+    fn next_bits(&self, table: &Table) -> u32 {
+        let plan = table.plan();
+        next_capacity(self.len(), plan.bits, plan.max_load, Shape::MIN_BITS)
+    }
+
+    /// An insert has found no slot: afterwards the table has a successor, or takes more, or is no longer the root.
+    #[cold]
+    pub(super) fn make_room<'s>(
+        &self,
+        section: &'s Section<'_>,
+        table: &'s Table,
+    ) -> Result<(), Stop> {
+        let Some(root) = Self::follow(section, &self.root)? else { return Err(Stop::Restart) };
+        if !ptr::eq(root, table) {
+            // G3.
+            // ORDERING: Relaxed: a statistic.
+            self.waited.fetch_add(1, Ordering::Relaxed);
+            self.settle(section)?;
+            return Err(Stop::Restart);
+        }
+        let plan = table.plan();
+        if !table.is_sparse() {
+            let bits = self.next_bits(table).max(plan.bits + 1);
+            return Ok(self.start(section, table, bits, plan.seed, false)?);
+        }
+        if plan.reseeded {
+            table.set_flooded();
+            return Ok(());
+        }
+        let seed = self.settings.next_seed(plan.seed);
+        Ok(self.start(section, table, plan.bits, seed, true)?)
+    }
+
+    /// Sees to it that the table has at least `2^bits` homes.
+    pub(super) fn grow_to(&self, access: &Access, bits: u32) -> Result<(), AllocError> {
+        self.resize(access, bits.max(Shape::MIN_BITS), |now, bits| now < bits)
+    }
+
+    /// Sees to it that the table has at most `2^bits` homes.
+    pub(super) fn shrink_to(&self, access: &Access, bits: u32) -> Result<(), AllocError> {
+        self.resize(access, bits.max(Shape::MIN_BITS), |now, bits| now > bits)
+    }
+
+    /// Ends the migration under way, and does one more if `wanted` says so about the size then found.
+    fn resize(
+        &self,
+        access: &Access,
+        bits: u32,
+        wanted: fn(u32, u32) -> bool,
+    ) -> Result<(), AllocError> {
+        let section = access.enter(self);
+        loop {
+            match self.try_resize(&section, bits, wanted) {
+                Ok(()) => return Ok(()),
+                Err(Stop::Restart) => {}
+                Err(Stop::Alloc(error)) => return Err(error),
+            }
+        }
+    }
+
+    fn try_resize(
+        &self,
+        section: &Section<'_>,
+        bits: u32,
+        wanted: fn(u32, u32) -> bool,
+    ) -> Result<(), Stop> {
+        let Some(table) = self.settle(section)? else {
+            return if wanted(0, bits) { Ok(self.first_table(section, bits)?) } else { Ok(()) };
+        };
+        if wanted(table.plan().bits, bits) {
+            self.start(section, table, bits, table.plan().seed, false)?;
+            self.settle(section)?;
+        }
+        Ok(())
+    }
+}
+
+/// Hands a table to the domain, which frees it when nobody can be inside any more.
+///
+/// # Safety
+/// No link leads to the table any more, and it is retired once.
+unsafe fn retire(section: &Section<'_>, table: *mut Table) {
+    // SAFETY: not freed yet: it is retired below.
+    let (bytes, birth) = unsafe { &*table }.size_and_birth();
+    // SAFETY: a table may be freed by any thread, by `free_table`, which says when it is done.
+    let piece = unsafe { Retired::new(table.cast(), bytes, birth, free_table) };
+    // SAFETY: the caller has unlinked the table and calls once.
+    unsafe { section.retire(piece) };
+}
+
+/// Frees the slots piece by piece, then the table.
+///
+/// # Safety
+/// `place` is a table that nobody can reach; not called again after [`Freed::Done`].
+unsafe fn free_table(place: *mut ()) -> Freed {
+    let table = place.cast::<Table>();
+    // SAFETY: nobody else can reach the table.
+    let slots = unsafe { (*table).slots_mut() };
+    // SAFETY: no reference to a slot is left, and none is made: only this function follows.
+    if !unsafe { slots.give_back() } {
+        return Freed::More;
+    }
+    // SAFETY: made from a box, and not used any more.
+    drop(unsafe { Box::from_raw(table) });
+    Freed::Done
+}

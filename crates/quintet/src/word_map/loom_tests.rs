@@ -1,0 +1,168 @@
+//! The slot protocol under loom: every order of steps that the memory model allows, up to two preemptions.
+//!
+//! Tables are as small as they get: two homes, one slot behind them, chunks of two. A key's top bit is its home.
+
+use super::*;
+use crate::sync::{Arc, thread};
+
+type Map = WordMap<u64, u64>;
+
+/// A key with home 0 and one with home 1 (of two homes).
+const LOW: u64 = 0x11;
+const HIGH: u64 = 1 << 55 | 0x22;
+
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    model_with(2, check);
+}
+
+fn model_with(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+    builder.max_branches = 20_000;
+    builder.check(check);
+}
+
+fn map(entries: &[(u64, u64)]) -> Arc<Map> {
+    let map = Map::new();
+    {
+        let handle = map.handle();
+        for &(key, value) in entries {
+            handle.insert(key, value);
+        }
+    }
+    Arc::new(map)
+}
+
+fn spawn<R: 'static>(
+    map: &Arc<Map>,
+    work: impl FnOnce(&Handle<'_, u64, u64>) -> R + 'static,
+) -> thread::JoinHandle<R> {
+    let map = Arc::clone(map);
+    thread::spawn(move || work(&map.handle()))
+}
+
+/// Migrates to a table of another size, to the end.
+fn grow(handle: &Handle<'_, u64, u64>, bits: u32) {
+    handle.map().core.grow_to(handle.access(), bits).unwrap();
+}
+
+#[test]
+fn loom_two_inserts_of_one_key_see_each_other_once() {
+    model(|| {
+        let map = map(&[(HIGH, 9)]);
+        let other = spawn(&map, |handle| handle.insert(LOW, 1));
+        let ours = map.handle().insert(LOW, 2);
+        let theirs = other.join().unwrap();
+        let left = map.handle().get(LOW);
+        assert!(matches!(
+            (ours, theirs, left),
+            (None, Some(2), Some(1)) | (Some(1), None, Some(2))
+        ));
+        assert_eq!(map.len(), 2);
+    });
+}
+
+#[test]
+fn loom_insert_and_remove_of_one_key() {
+    model(|| {
+        let map = map(&[(LOW, 1)]);
+        let other = spawn(&map, |handle| handle.remove(LOW));
+        let ours = map.handle().insert(LOW, 2);
+        let theirs = other.join().unwrap();
+        let left = map.handle().get(LOW);
+        assert!(matches!(
+            (ours, theirs, left),
+            (Some(1), Some(2), None) | (None, Some(1), Some(2))
+        ));
+    });
+}
+
+#[test]
+fn loom_an_update_survives_the_freeze() {
+    model(|| {
+        let map = map(&[(LOW, 10)]);
+        let other = spawn(&map, |handle| handle.fetch_add(LOW, 1));
+        let handle = map.handle();
+        grow(&handle, 2);
+        assert!(matches!(handle.get(LOW), Some(10 | 11)));
+        assert_eq!(other.join().unwrap(), Some(10));
+        assert_eq!(handle.get(LOW), Some(11));
+    });
+}
+
+#[test]
+fn loom_two_movers_on_one_slot() {
+    model(|| {
+        let map = map(&[(LOW, 10)]);
+        let other = spawn(&map, |handle| {
+            grow(handle, 2);
+            handle.remove(LOW)
+        });
+        let handle = map.handle();
+        grow(&handle, 2);
+        let seen = handle.get(LOW);
+        assert_eq!(other.join().unwrap(), Some(10));
+        assert!(matches!(seen, None | Some(10)));
+        assert_eq!(handle.get(LOW), None, "a late mover has brought it back");
+        assert_eq!(map.len(), 0);
+    });
+}
+
+/// The other thread may fall asleep with the entry frozen or half copied while the map grows twice.
+#[test]
+fn loom_a_mover_asleep_across_two_growths_changes_nothing() {
+    // One preemption is a sleep at any step.
+    model_with(1, || {
+        let map = map(&[(LOW, 10)]);
+        let other = spawn(&map, |handle| grow(handle, 2));
+        let handle = map.handle();
+        grow(&handle, 2);
+        assert_eq!(handle.remove(LOW), Some(10));
+        grow(&handle, 3);
+        assert_eq!(handle.get(LOW), None);
+        other.join().unwrap();
+        assert_eq!(handle.get(LOW), None, "a sleeping mover has brought it back");
+    });
+}
+
+#[test]
+fn loom_an_insert_during_growth_is_not_lost() {
+    model(|| {
+        let map = map(&[(LOW, 10)]);
+        let other = spawn(&map, |handle| handle.insert(HIGH, 7));
+        let handle = map.handle();
+        grow(&handle, 2);
+        assert_eq!(other.join().unwrap(), None);
+        assert_eq!((handle.get(LOW), handle.get(HIGH)), (Some(10), Some(7)));
+    });
+}
+
+#[test]
+fn loom_a_handle_dropped_during_growth_leaves_everything_in_place() {
+    model(|| {
+        let map = map(&[(LOW, 10)]);
+        let other = spawn(&map, |handle| {
+            handle.insert(LOW, 11);
+        });
+        let handle = map.handle();
+        grow(&handle, 2);
+        other.join().unwrap();
+        drop(handle);
+        let handle = map.handle();
+        grow(&handle, 3);
+        assert_eq!(handle.get(LOW), Some(11));
+        assert_eq!(map.len(), 1);
+    });
+}
+
+#[test]
+fn loom_a_reader_during_growth_never_misses() {
+    model(|| {
+        let map = map(&[(LOW, 10)]);
+        let other = spawn(&map, |handle| handle.get(LOW));
+        let handle = map.handle();
+        grow(&handle, 2);
+        assert_eq!(handle.insert(LOW, 11), Some(10));
+        assert!(matches!(other.join().unwrap(), Some(10 | 11)));
+    });
+}

@@ -1,0 +1,175 @@
+//! Words to words, growing without a pause: [`WordMap`].
+//!
+//! | Room | Holds |
+//! |---|---|
+//! | `word` | the slot's first word: state, displacement, rest of the hash |
+//! | `table` | one table: probe, exchange, freeze and copy |
+//! | `overflow` | the list behind a table |
+//! | `core` | the map of plain words: lookups and changes along the chain |
+//! | `grow` | when a table is left, and how everybody moves on |
+//! | `access` | a thread's seat and its share of the count |
+//! | `handle`, `iter`, `builder`, `stats`, `typed`, `traits` | the public face |
+//!
+//! The page [`algorithm`] tells how it works, with pictures and listings.
+
+#[doc = include_str!("../../docs/word_map.md")]
+pub mod algorithm {}
+
+mod access;
+mod builder;
+mod core;
+mod grow;
+mod handle;
+mod iter;
+mod overflow;
+mod stats;
+mod table;
+mod traits;
+mod typed;
+mod word;
+
+#[cfg(all(test, quintet_loom))]
+mod loom_tests;
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests;
+
+pub use builder::WordMapBuilder;
+pub use handle::{Handle, Pin};
+pub use iter::{Drain, Iter};
+pub use stats::{TableState, TableStats, WordMapStats};
+#[doc(hidden)]
+pub use typed::sealed;
+pub use typed::{Integer, Word};
+
+use self::core::Core;
+use crate::region::AllocError;
+use builder::Settings;
+use std::marker::PhantomData;
+
+/// A concurrent map from words to words: integers, ids, counters, pointers, 64 bits each.
+///
+/// # When to use
+/// Many threads read *and write* small keys and small values. Every word is a legal key and a legal value. If values are
+/// larger than a word, or keys are strings, use a general map; if one thread writes now and then, a map with two copies
+/// reads faster.
+///
+/// # Example
+/// ```
+/// use quintet::WordMap;
+///
+/// let stock: WordMap<u32, u64> = WordMap::new();
+/// std::thread::scope(|scope| {
+///     for _ in 0..4 {
+///         scope.spawn(|| {
+///             let stock = stock.handle(); // one per thread
+///             for item in 0..100 {
+///                 stock.fetch_add(item, 1);
+///             }
+///         });
+///     }
+/// });
+/// assert_eq!(stock.len(), 100);
+/// assert_eq!(stock.pin().remove(7), Some(4)); // `pin` for the occasional operation
+/// assert_eq!(stock.pin().get(7), None);
+/// ```
+///
+/// # Consistency
+/// Every operation on one key is linearizable: it takes effect at one moment between call and return. `iter`, `retain`,
+/// `clear` and `drain` walk while others write; each says what it guarantees. `len` is exact when nobody writes.
+///
+/// # Progress
+/// `get` takes no lock and waits for nobody, also while the map grows. Changes are lock-free but for three rare cases:
+/// allocation, the list behind a table that a flood of colliding keys ends in, and an insert that finds no slot although a
+/// migration is under way: it moves the rest by itself ([`WordMapStats::stragglers`] counts those).
+/// Closures given to `update` and its kin may run more than once.
+///
+/// # Growth
+/// By the number of live entries: to a larger table, to one of the same size (which drops the traces of removed keys) or to a
+/// smaller one. Each operation moves at most M slots ([`WordMapBuilder::m`]) while that lasts.
+///
+/// # Memory
+/// 16 bytes per slot; at most 70 % of the slots are used, at least 35 % after growing. A table that was left is given
+/// back in pieces of 2 MiB as soon as no operation can be inside. An idle or forgotten handle holds nothing back; a live
+/// iterator does.
+///
+/// # Panics
+/// Only if memory is needed and cannot be had; `try_` forms return [`AllocError`](crate::AllocError) instead.
+pub struct WordMap<K: Word = u64, V: Word = u64> {
+    core: Core,
+    /// Behaves like a container of keys and values, whatever they are.
+    types: PhantomData<(K, V)>,
+}
+
+impl<K: Word, V: Word> WordMap<K, V> {
+    /// An empty map. Allocates no table until the first insert.
+    pub fn new() -> Self {
+        WordMapBuilder::default().build()
+    }
+
+    /// An empty map with room for `entries` before it grows.
+    ///
+    /// # Panics
+    /// If the memory cannot be had.
+    pub fn with_capacity(entries: usize) -> Self {
+        WordMapBuilder::default().capacity(entries).build()
+    }
+
+    fn with_settings(settings: Settings, now: bool) -> Result<Self, AllocError> {
+        let map = Self { core: Core::new(settings), types: PhantomData };
+        if now {
+            let access = access::Access::of_thread();
+            map.core.first_table(&access.enter(&map.core), settings.first_bits)?;
+        }
+        Ok(map)
+    }
+
+    /// A registered access for one thread: the fastest way to work on the map.
+    pub fn handle(&self) -> Handle<'_, K, V> {
+        Handle::new(self)
+    }
+
+    /// Access through the calling thread's seat: for the occasional operation.
+    #[inline]
+    pub fn pin(&self) -> Pin<'_, K, V> {
+        Pin::new(self)
+    }
+
+    /// Entries. Exact when nobody writes; otherwise an estimate.
+    pub fn len(&self) -> usize {
+        self.core.len()
+    }
+
+    /// True if there are no entries, with the exactness of [`len`](Self::len).
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A look inside: load, probe lengths, the chain of tables, memory. Walks over the slots of one table.
+    pub fn stats(&self) -> WordMapStats {
+        self.core.stats(&access::Access::of_thread())
+    }
+
+    /// Bytes held: tables in use, and tables that were left and are not yet given back.
+    pub fn memory_bytes(&self) -> usize {
+        self.core.bytes(&access::Access::of_thread())
+    }
+
+    #[inline(always)]
+    fn key(word: u64) -> K {
+        // SAFETY: keys come into the core only through `to_word` of this type.
+        unsafe { K::from_word(word) }
+    }
+
+    #[inline(always)]
+    fn value(word: u64) -> V {
+        // SAFETY: values come into the core only through `to_word` of this type.
+        unsafe { V::from_word(word) }
+    }
+}
+
+impl WordMap {
+    /// Sets up a map.
+    pub fn builder() -> WordMapBuilder {
+        WordMapBuilder::default()
+    }
+}

@@ -1,0 +1,414 @@
+//! One table: where a key is, and what a slot may become.
+//!
+//! **T1.** A slot's key is written once. A key occurs at most once per table: two inserters of one key meet at the first EMPTY of
+//! its probe, and a tombstone is revived by its own key only.
+//! **T2.** The value changes only in EMPTY → LIVE, LIVE → LIVE and TOMB → LIVE. TOMB, frozen and done keep it.
+//! **T3.** A reader may load the first word and then the second, and answer LIVE(k) with what it got: the second word is of a moment
+//! not before the first load. If the slot was still LIVE(k) then, that is the answer's moment. If not, by T2 the word is
+//! the last value k had here, and by T1 and the first load k had it at some moment in between.
+//! **T4.** A probe from the home passes slots of other keys in any state and ends at its own key, at an EMPTY or
+//! EMPTY-frozen, or past the reach in the overflow list (O1). Nobody has ever gone past an EMPTY in search of its key.
+//! **T5.** A failed exchange looks at the same slot again.
+
+use super::overflow::Overflow;
+use super::word::{SPARE_BITS, Shape, SlotWord, Sought, State};
+use crate::hash::WordMixer;
+use crate::migrate::{Election, Work};
+use crate::region::heap::Buffer;
+use crate::region::{AllocError, Pages};
+use crate::sync::prefetch::prefetch_read;
+use crate::sync::{AtomicBool, AtomicPair, AtomicPtr, AtomicUsize, CachePadded, MODEL, Ordering};
+use std::fmt;
+
+/// What a table is made with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    /// log2 of the number of homes.
+    pub(crate) bits: u32,
+    pub(crate) seed: u64,
+    /// The seed was changed at this size already.
+    pub(crate) reseeded: bool,
+    /// Share of the homes that may be used before the table is left.
+    pub(crate) max_load: f64,
+    /// Slots in one chunk of a migration.
+    pub(crate) chunk: usize,
+    pub(crate) pages: Pages,
+    /// Number of this table in its map's life.
+    pub(crate) id: u64,
+    /// The era before it was published.
+    pub(crate) birth: u64,
+}
+
+/// One table of the chain. The first fields are read by every operation and change never, or once.
+#[repr(C)]
+pub(crate) struct Table {
+    shape: Shape,
+    mixer: Mixer,
+    slots: Buffer<AtomicPair>,
+    reach: usize,
+    /// How many slots a thread may use before it reports them.
+    batch: usize,
+    /// When so many slots are used, the table is left.
+    threshold: usize,
+    /// The successor: set once, by compare-exchange.
+    next: AtomicPtr<Table>,
+    plan: Plan,
+    overflow: Overflow,
+    /// Inserts may use the whole reach and then the list: a reseed did not help.
+    flooded: AtomicBool,
+    pub(crate) election: Election,
+    pub(crate) work: CachePadded<Work>,
+    /// Slots that are no longer EMPTY, as far as they have been reported.
+    used: CachePadded<AtomicUsize>,
+    /// Entries removed here, as far as they have been reported.
+    removed: CachePadded<AtomicUsize>,
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table")
+            .field("plan", &self.plan)
+            .field("used", &self.used)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A key's place in a table as a probe saw it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) state: State,
+    word: SlotWord,
+    pub(crate) value: u64,
+}
+
+impl Table {
+    /// A table of EMPTY slots.
+    pub(crate) fn try_new(plan: Plan) -> Result<Box<Self>, AllocError> {
+        if plan.bits > Shape::MAX_BITS {
+            return Err(AllocError::CapacityOverflow);
+        }
+        let shape = Shape::new(plan.bits);
+        let chunks = shape.slots().div_ceil(plan.chunk) + 1;
+        let refused = |_| AllocError::OutOfMemory { bytes: chunks / 8 };
+        Ok(Box::new(Self {
+            shape,
+            mixer: Mixer::new(plan.seed),
+            slots: Buffer::try_new(shape.slots(), plan.pages)?,
+            reach: shape.reach(),
+            batch: (shape.homes() >> 8).clamp(1, 64),
+            threshold: (plan.max_load * shape.homes() as f64) as usize,
+            next: AtomicPtr::new(std::ptr::null_mut()),
+            plan,
+            overflow: Overflow::new(),
+            flooded: AtomicBool::new(false),
+            election: Election::new(),
+            work: CachePadded::new(Work::try_new(chunks).map_err(refused)?),
+            used: CachePadded::new(AtomicUsize::new(0)),
+            removed: CachePadded::new(AtomicUsize::new(0)),
+        }))
+    }
+
+    pub(crate) const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub(crate) const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.slots.bytes()
+    }
+
+    pub(crate) fn size_and_birth(&self) -> (usize, u64) {
+        (self.bytes(), self.plan.birth)
+    }
+
+    /// The memory, once nobody can reach the table any more.
+    pub(crate) fn slots_mut(&mut self) -> &mut Buffer<AtomicPair> {
+        &mut self.slots
+    }
+
+    #[inline(always)]
+    pub(crate) const fn hash(&self, key: u64) -> u64 {
+        self.mixer.mix(key)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn key(&self, hash: u64) -> u64 {
+        self.mixer.unmix(hash)
+    }
+
+    /// Where the successor is, or will be.
+    #[inline(always)]
+    pub(crate) const fn next(&self) -> &AtomicPtr<Self> {
+        &self.next
+    }
+
+    /// Starts a probe for `key`.
+    #[inline(always)]
+    pub(crate) fn probe(&self, key: u64) -> Probe<'_> {
+        self.probe_hash(self.hash(key))
+    }
+
+    #[inline(always)]
+    fn probe_hash(&self, hash: u64) -> Probe<'_> {
+        let (home, sought) = self.shape.aim(hash);
+        let slots = self.slots.as_ptr();
+        Probe { table: self, hash, slots, slot: home, end: home + self.reach, sought }
+    }
+
+    #[cold]
+    fn look_in_list(&self, hash: u64) -> (State, u64) {
+        self.overflow.look(hash)
+    }
+
+    #[cold]
+    fn exchange_in_list(&self, hash: u64, old: (State, u64), new: (State, u64)) -> bool {
+        self.overflow.exchange(hash, old, new)
+    }
+
+    /// Asks the cache for the line where a probe for `key` starts.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, key: u64) {
+        let (home, _) = self.shape.aim(self.hash(key));
+        prefetch_read(self.slots.as_ptr().wrapping_add(home));
+    }
+
+    #[inline(always)]
+    fn slot(&self, index: usize) -> &AtomicPair {
+        debug_assert!(index < self.slots.len());
+        // SAFETY: every caller's index is below homes + reach: a home is masked to the homes, a probe
+        // adds at most the reach, and a chunk ends at the number of slots.
+        unsafe { self.slots.get_unchecked(index) }
+    }
+
+    /// Reports `count` slots as used; returns all that were reported.
+    pub(crate) fn add_used(&self, count: usize) -> usize {
+        // ORDERING: Relaxed: a threshold, not a proof; the reach limits what the counter misses.
+        self.used.fetch_add(count, Ordering::Relaxed) + count
+    }
+
+    pub(crate) fn used(&self) -> usize {
+        // ORDERING: Relaxed, as in `add_used`.
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Reports `count` removals; true each time a 32nd of the table has been removed.
+    pub(crate) fn add_removed(&self, count: usize) -> bool {
+        let share = self.shape.homes() / 32 + 1;
+        // ORDERING: Relaxed, as in `add_used`.
+        let before = self.removed.fetch_add(count, Ordering::Relaxed);
+        before / share != (before + count) / share
+    }
+
+    #[inline(always)]
+    pub(crate) const fn threshold(&self) -> usize {
+        self.threshold
+    }
+
+    /// Above this nobody waits for the winner of the election any more.
+    pub(crate) const fn hard_limit(&self) -> usize {
+        self.shape.homes() - self.shape.homes() * 15 / 100
+    }
+
+    #[inline(always)]
+    pub(crate) const fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// True if few slots are used: then a long probe is the hash's fault.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.used() < self.shape.homes() / 4
+    }
+
+    /// From now on inserts use the whole reach, and then the list.
+    pub(crate) fn set_flooded(&self) {
+        // ORDERING: Relaxed: a permission; using it early or late is the same.
+        self.flooded.store(true, Ordering::Relaxed);
+    }
+
+    /// The largest displacement an insert may use: half the reach, so that copies find room.
+    #[inline(always)]
+    fn insert_reach(&self) -> usize {
+        // ORDERING: Relaxed, as in `set_flooded`.
+        if self.flooded.load(Ordering::Relaxed) { usize::MAX } else { self.reach / 2 }
+    }
+
+    /// Puts an entry of the predecessor here unless the key has been here already. True if a slot was used.
+    #[inline(always)]
+    pub(crate) fn copy_in(&self, hash: u64, value: u64) -> bool {
+        let mut probe = self.probe_hash(hash);
+        loop {
+            let seen = probe.look();
+            match seen.state {
+                State::Empty if probe.exchange(seen, State::Live, value) => return true,
+                State::Empty => {}
+                // The key was copied, or (EMPTY-frozen) the predecessor is complete.
+                _ => return false,
+            }
+        }
+    }
+
+    /// Freezes and copies one chunk into the successor. Returns how many slots were used there.
+    pub(crate) fn migrate(&self, chunk: usize, next: &Self) -> usize {
+        let from = chunk * self.plan.chunk;
+        if from >= self.slots.len() {
+            return self.migrate_list(next);
+        }
+        let to = (from + self.plan.chunk).min(self.slots.len());
+        (from..to).filter(|&index| self.migrate_slot(index, next)).count()
+    }
+
+    #[inline(always)]
+    fn migrate_slot(&self, index: usize, next: &Self) -> bool {
+        let slot = self.slot(index);
+        let mut word = SlotWord::from_bits(slot.load_first());
+        // T2, T3: the exchange fails if the value is not the word's.
+        let mut value = slot.load_second();
+        while let Some(frozen) = word.frozen() {
+            match slot.compare_exchange((word.bits(), value), (frozen.bits(), value)) {
+                Ok(()) => word = frozen,
+                Err((found, second)) => (word, value) = (SlotWord::from_bits(found), second),
+            }
+        }
+        if word.state() != State::LiveFrozen {
+            return false;
+        }
+        let used = self.copy_out(self.shape.hash(index, word), value, next);
+        // LIVE-frozen becomes LIVE-done and nothing else, so that this needs no exchange (P5).
+        slot.settle((word.bits(), value), word.with(State::LiveDone).bits());
+        used
+    }
+
+    fn migrate_list(&self, next: &Self) -> usize {
+        let mut used = 0;
+        for (hash, value) in self.overflow.freeze() {
+            used += usize::from(self.copy_out(hash, value, next));
+            let frozen = (State::LiveFrozen, value);
+            let _ = self.overflow.exchange(hash, frozen, (State::LiveDone, value));
+        }
+        used
+    }
+
+    fn copy_out(&self, hash: u64, value: u64, next: &Self) -> bool {
+        if self.plan.seed == next.plan.seed {
+            return next.copy_in(hash, value);
+        }
+        next.copy_in(next.hash(self.key(hash)), value)
+    }
+
+    /// The key in slot `index`, whatever its state, and its value if it is LIVE (T3).
+    pub(crate) fn entry_at(&self, index: usize) -> Option<(u64, Option<u64>)> {
+        let slot = self.slot(index);
+        let word = SlotWord::from_bits(slot.load_first());
+        let key = word.has_key().then(|| self.key(self.shape.hash(index, word)))?;
+        Some((key, (word.state() == State::Live).then(|| slot.load_second())))
+    }
+
+    /// The keys in the overflow list, in whatever state.
+    pub(crate) fn listed_keys(&self) -> Vec<u64> {
+        self.overflow.hashes().into_iter().map(|hash| self.key(hash)).collect()
+    }
+
+    /// Displacement of the LIVE entry in slot `index`.
+    pub(crate) fn displacement_at(&self, index: usize) -> Option<usize> {
+        let word = SlotWord::from_bits(self.slot(index).load_first());
+        (word.state() == State::Live).then(|| self.shape.displacement(word))
+    }
+}
+
+/// A walk from a key's home to its place (T4).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Probe<'t> {
+    table: &'t Table,
+    hash: u64,
+    /// Where the slots begin; kept here since loads of slots make the compiler forget what lies in memory.
+    slots: *const AtomicPair,
+    slot: usize,
+    end: usize,
+    sought: Sought,
+}
+
+impl<'t> Probe<'t> {
+    #[inline(always)]
+    fn place(&self) -> &'t AtomicPair {
+        debug_assert!(self.slot <= self.end && self.slot < self.table.slots.len());
+        // SAFETY: inside the buffer: a home is masked to the homes, and `end` lies at most the reach behind it.
+        let place = unsafe { self.slots.add(self.slot) };
+        // SAFETY: the buffer lives as long as the table, and its slots are only ever shared.
+        unsafe { &*place }
+    }
+
+    /// The key's place, or the end of the probe. Called again it looks at the same slot first (T5).
+    #[inline(always)]
+    pub(crate) fn look(&mut self) -> Seen {
+        while self.slot <= self.end {
+            let slot = self.place();
+            let word = SlotWord::from_bits(slot.load_first());
+            if self.sought.is(word) {
+                // The usual state is asked for first.
+                let state = if self.sought.is_live(word) { State::Live } else { word.state() };
+                return Seen { state, word, value: slot.load_second() };
+            }
+            if !word.has_key() {
+                return Seen { state: word.state(), word, value: 0 };
+            }
+            self.slot += 1;
+            self.sought = self.sought.next();
+        }
+        let (state, value) = self.table.look_in_list(self.hash);
+        Seen { state, word: SlotWord::EMPTY, value }
+    }
+
+    /// Gives the place another state and value if it is still as seen.
+    #[inline(always)]
+    pub(crate) fn exchange(&self, seen: Seen, state: State, value: u64) -> bool {
+        if self.slot > self.end {
+            let old = (seen.state, seen.value);
+            return self.table.exchange_in_list(self.hash, old, (state, value));
+        }
+        let word = match state {
+            State::EmptyFrozen => SlotWord::EMPTY_FROZEN,
+            state => self.sought.word(state),
+        };
+        let slot = self.place();
+        slot.compare_exchange((seen.word.bits(), seen.value), (word.bits(), value)).is_ok()
+    }
+
+    /// True if an insert may not use this place although it is EMPTY.
+    #[inline(always)]
+    pub(crate) fn is_too_far(&self) -> bool {
+        // The end of the probe minus the reach is the home.
+        self.slot + self.table.reach - self.end > self.table.insert_reach()
+    }
+
+    /// Copies this LIVE-frozen place to the successor and marks it done. True if a slot was used there.
+    pub(crate) fn carry(&self, seen: Seen, next: &Table) -> bool {
+        let used = self.table.copy_out(self.hash, seen.value, next);
+        // A failure means that somebody else has done it.
+        let _ = self.exchange(seen, State::LiveDone, seen.value);
+        used
+    }
+}
+
+/// The hash of a table: a permutation, so that the table need not keep the keys.
+#[derive(Clone, Copy, Debug)]
+struct Mixer(WordMixer);
+
+impl Mixer {
+    const fn new(seed: u64) -> Self {
+        Self(WordMixer::new(seed))
+    }
+
+    /// Under a model checker keys have 56 bits and choose their own home by the top ones.
+    #[inline(always)]
+    const fn mix(&self, key: u64) -> u64 {
+        if MODEL { key << SPARE_BITS } else { self.0.mix(key) }
+    }
+
+    #[inline(always)]
+    const fn unmix(&self, hash: u64) -> u64 {
+        if MODEL { hash >> SPARE_BITS } else { self.0.unmix(hash) }
+    }
+}

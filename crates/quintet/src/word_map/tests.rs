@@ -1,0 +1,113 @@
+//! The map against its oracle, alone and among threads.
+
+use super::*;
+use std::collections::HashMap;
+
+/// A generator that is good enough to shuffle operations.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+#[test]
+fn every_word_is_a_key_and_a_value() {
+    let map = WordMap::new();
+    let handle = map.handle();
+    let words = [0, 1, 2, 3, 7, 8, u64::MAX, u64::MAX - 1, 1 << 63, (1 << 63) - 1, 0x5555];
+    for (index, &key) in words.iter().enumerate() {
+        assert_eq!(handle.insert(key, words[words.len() - 1 - index]), None);
+    }
+    for (index, &key) in words.iter().enumerate() {
+        assert_eq!(handle.get(key), Some(words[words.len() - 1 - index]));
+    }
+    assert_eq!(map.len(), words.len());
+}
+
+#[test]
+fn follows_the_oracle_through_growth_and_shrinking() {
+    for seed in 1..20 {
+        let map = WordMap::<u64, u64>::builder().seed(seed).build();
+        let handle = map.handle();
+        let mut oracle = HashMap::new();
+        let mut dice = Dice(seed * 0x9e37_79b9);
+        for step in 0..60_000u64 {
+            // Grow for a while, then shrink for a while.
+            let growing = step / 10_000 % 2 == 0;
+            let key = dice.roll() % if growing { 5_000 } else { 500 };
+            match (dice.roll() % 8, growing) {
+                (0..=3, true) | (0, false) => {
+                    assert_eq!(handle.insert(key, step), oracle.insert(key, step));
+                }
+                (4, _) => assert_eq!(handle.get(key), oracle.get(&key).copied()),
+                (5, true) => {
+                    let old = oracle.get(&key).copied();
+                    assert_eq!(handle.insert_new(key, step), old);
+                    oracle.entry(key).or_insert(step);
+                }
+                _ => {
+                    let key = if growing { key } else { dice.roll() % 5_000 };
+                    assert_eq!(handle.remove(key), oracle.remove(&key));
+                }
+            }
+        }
+        assert_eq!(map.len(), oracle.len());
+        let mut seen: Vec<_> = handle.iter().collect();
+        let mut expected: Vec<_> = oracle.into_iter().collect();
+        seen.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(seen, expected);
+    }
+}
+
+#[test]
+fn a_removed_key_is_absent_and_a_second_remove_says_so() {
+    let map = WordMap::new();
+    let handle = map.handle();
+    for key in 0..1_000u64 {
+        handle.insert(key, key);
+        assert_eq!(handle.remove(key), Some(key));
+        assert_eq!(handle.get(key), None);
+        assert_eq!(handle.remove(key), None);
+    }
+    assert!(map.is_empty());
+}
+
+/// Six threads, each with keys of its own, from a tiny table: nothing is lost, nothing comes back.
+#[test]
+fn single_owner_stress_from_a_tiny_table() {
+    let rounds = if cfg!(debug_assertions) { 6 } else { 60 };
+    for round in 0..rounds {
+        let map = WordMap::new();
+        std::thread::scope(|scope| {
+            for thread in 0..6u64 {
+                let map = &map;
+                scope.spawn(move || own_keys(&map.handle(), thread, round));
+            }
+        });
+        assert_eq!(map.len(), 6 * 5_000, "a third of the keys stays");
+    }
+}
+
+fn own_keys(handle: &Handle<'_, u64, u64>, thread: u64, round: u64) {
+    let key = |index: u64| index * 6 + thread;
+    for index in 0..15_000 {
+        let value = index ^ round;
+        assert_eq!(handle.insert(key(index), value), None);
+        assert_eq!(handle.insert(key(index), value + 1), Some(value));
+        if index % 3 != 0 {
+            assert_eq!(handle.remove(key(index)), Some(value + 1), "lost");
+            assert_eq!(handle.get(key(index)), None, "found after remove");
+        }
+        let old = index / 2;
+        assert_eq!(handle.get(key(old)).is_some(), old % 3 == 0, "lost or back again");
+    }
+    for index in 0..15_000 {
+        assert_eq!(handle.get(key(index)).is_some(), index % 3 == 0, "lost or back again");
+    }
+}

@@ -1,0 +1,161 @@
+//! Types that are words.
+
+use std::num::{
+    NonZeroI8, NonZeroI16, NonZeroI32, NonZeroI64, NonZeroIsize, NonZeroU8, NonZeroU16, NonZeroU32,
+    NonZeroU64, NonZeroUsize,
+};
+
+/// Only this crate and its macro say what a word is.
+#[doc(hidden)]
+pub mod sealed {
+    /// The two directions.
+    ///
+    /// # Safety
+    /// `from_word(x.to_word())` is `x`.
+    pub unsafe trait Sealed: Copy + Send + Sync + 'static {
+        fn to_word(self) -> u64;
+
+        /// # Safety
+        /// The word was made by `to_word` of the same type.
+        unsafe fn from_word(word: u64) -> Self;
+    }
+}
+use sealed::Sealed;
+
+/// A key or value of a [`WordMap`](super::WordMap): anything `Copy` that fits into 64 bits.
+///
+/// Implemented for the integers of all widths up to 64 bits, their `NonZero` forms, `bool`, `char`, `f32` and `f64` (by their
+/// bits: as keys, `0.0` and `-0.0` differ and a NaN equals itself), `()`, and `&'static T` of a `Sync` type (by address: two equal
+/// values at two places are two keys). For ids of your own see [`word_type!`](crate::word_type).
+pub trait Word: Sealed {}
+
+/// A word one can calculate with: the integers of all widths.
+pub trait Integer: Word {
+    #[doc(hidden)]
+    fn wrapping_add(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn wrapping_sub(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn larger(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn smaller(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn and(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn or(self, other: Self) -> Self;
+    #[doc(hidden)]
+    fn xor(self, other: Self) -> Self;
+}
+
+macro_rules! integers {
+    ($($ty:ty)+) => { $(
+        // SAFETY: widening and narrowing back keeps an integer.
+        unsafe impl Sealed for $ty {
+            #[inline(always)]
+            fn to_word(self) -> u64 { self as u64 }
+            #[inline(always)]
+            unsafe fn from_word(word: u64) -> Self { word as Self }
+        }
+        impl Word for $ty {}
+        impl Integer for $ty {
+            #[inline(always)]
+            fn wrapping_add(self, other: Self) -> Self { <$ty>::wrapping_add(self, other) }
+            #[inline(always)]
+            fn wrapping_sub(self, other: Self) -> Self { <$ty>::wrapping_sub(self, other) }
+            #[inline(always)]
+            fn larger(self, other: Self) -> Self { self.max(other) }
+            #[inline(always)]
+            fn smaller(self, other: Self) -> Self { self.min(other) }
+            #[inline(always)]
+            fn and(self, other: Self) -> Self { self & other }
+            #[inline(always)]
+            fn or(self, other: Self) -> Self { self | other }
+            #[inline(always)]
+            fn xor(self, other: Self) -> Self { self ^ other }
+        }
+    )+ };
+}
+integers! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
+
+macro_rules! words {
+    ($($ty:ty: $value:ident => $to:expr, $word:ident => $from:expr;)+) => { $(
+        // SAFETY: the two expressions undo each other.
+        unsafe impl Sealed for $ty {
+            #[inline(always)]
+            fn to_word(self) -> u64 { let $value = self; $to }
+            #[inline(always)]
+            unsafe fn from_word($word: u64) -> Self { $from }
+        }
+        impl Word for $ty {}
+    )+ };
+}
+words! {
+    (): _value => 0, _word => ();
+    bool: value => u64::from(value), word => word != 0;
+    char: value => u64::from(u32::from(value)), word => made(char::from_u32(word as u32));
+    f32: value => u64::from(value.to_bits()), word => f32::from_bits(word as u32);
+    f64: value => value.to_bits(), word => f64::from_bits(word);
+    NonZeroU8: value => value.get() as u64, word => made(Self::new(word as _));
+    NonZeroU16: value => value.get() as u64, word => made(Self::new(word as _));
+    NonZeroU32: value => value.get() as u64, word => made(Self::new(word as _));
+    NonZeroU64: value => value.get(), word => made(Self::new(word));
+    NonZeroUsize: value => value.get() as u64, word => made(Self::new(word as _));
+    NonZeroI8: value => value.get() as u64, word => made(Self::new(word as _));
+    NonZeroI16: value => value.get() as u64, word => made(Self::new(word as _));
+    NonZeroI32: value => value.get() as u64, word => made(Self::new(word as _));
+    NonZeroI64: value => value.get() as u64, word => made(Self::new(word as _));
+    NonZeroIsize: value => value.get() as u64, word => made(Self::new(word as _));
+}
+
+/// A word that `to_word` made is always a value.
+#[inline(always)]
+fn made<T>(value: Option<T>) -> T {
+    value.expect("a word of this type, made by `to_word`")
+}
+
+// SAFETY: an address with exposed provenance gives the reference back.
+unsafe impl<T: Sync> Sealed for &'static T {
+    #[inline(always)]
+    fn to_word(self) -> u64 {
+        std::ptr::from_ref(self).expose_provenance() as u64
+    }
+    #[inline(always)]
+    unsafe fn from_word(word: u64) -> Self {
+        // SAFETY: the caller's word was made by `to_word` from a reference that lives for ever, and whose
+        // provenance was exposed there.
+        unsafe { &*std::ptr::with_exposed_provenance::<T>(word as usize) }
+    }
+}
+impl<T: Sync> Word for &'static T {}
+
+/// Makes a newtype of yours a [`Word`](crate::word_map::Word).
+///
+/// ```
+/// use quintet::{WordMap, word_type};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// struct UserId(u32);
+/// word_type!(UserId(u32));
+///
+/// let logins: WordMap<UserId, u64> = WordMap::new();
+/// logins.pin().insert(UserId(7), 1);
+/// assert_eq!(logins.pin().iter().next(), Some((UserId(7), 1)));
+/// ```
+#[macro_export]
+macro_rules! word_type {
+    ($name:ident($inner:ty)) => {
+        // SAFETY: both directions are those of the only field.
+        unsafe impl $crate::word_map::sealed::Sealed for $name {
+            #[inline(always)]
+            fn to_word(self) -> u64 {
+                $crate::word_map::sealed::Sealed::to_word(self.0)
+            }
+            #[inline(always)]
+            unsafe fn from_word(word: u64) -> Self {
+                // SAFETY: made by `to_word` above, so by that of the field.
+                Self(unsafe { <$inner as $crate::word_map::sealed::Sealed>::from_word(word) })
+            }
+        }
+        impl $crate::word_map::Word for $name where $inner: $crate::word_map::Word {}
+    };
+}

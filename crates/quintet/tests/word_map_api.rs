@@ -1,0 +1,218 @@
+//! Everything `WordMap` offers, each thing once.
+
+use quintet::word_map::TableState;
+use quintet::{Pages, WordMap, word_type};
+use std::collections::HashMap;
+use std::num::{NonZeroI16, NonZeroU64};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct UserId(u32);
+word_type!(UserId(u32));
+
+#[test]
+fn typed_keys_and_values_come_back_as_they_went_in() {
+    fn round_trip<T: quintet::word_map::Word + PartialEq + std::fmt::Debug>(values: &[T]) {
+        let map: WordMap<T, T> = WordMap::new();
+        let pin = map.pin();
+        for &value in values {
+            assert_eq!(pin.insert(value, value), None);
+            assert_eq!(pin.get(value), Some(value));
+        }
+        assert_eq!(map.len(), values.len());
+        assert!(pin.iter().all(|(key, value)| key == value && values.contains(&key)));
+    }
+    round_trip(&[0u8, 1, u8::MAX]);
+    round_trip(&[i8::MIN, -1, 0, i8::MAX]);
+    round_trip(&[u16::MAX, 3]);
+    round_trip(&[i32::MIN, -7, 7]);
+    round_trip(&[i64::MIN, -1, 0, i64::MAX]);
+    round_trip(&[0usize, usize::MAX]);
+    round_trip(&[isize::MIN, -1]);
+    round_trip(&[true, false]);
+    round_trip(&['a', '\0', char::MAX]);
+    round_trip(&[0.0f32, -0.0, f32::MAX][..2]);
+    round_trip(&[1.5f64, f64::INFINITY]);
+    round_trip(&[NonZeroU64::MIN, NonZeroU64::MAX]);
+    round_trip(&[NonZeroI16::MIN, NonZeroI16::MAX]);
+    round_trip(&[UserId(0), UserId(u32::MAX)]);
+    round_trip(&[&1u8, &2u8]);
+    round_trip(&[()]);
+}
+
+#[test]
+fn floats_are_told_apart_by_their_bits() {
+    let map: WordMap<f64, u8> = WordMap::new();
+    let pin = map.pin();
+    pin.insert(0.0, 1);
+    assert_eq!(pin.get(-0.0), None);
+    pin.insert(f64::NAN, 2);
+    assert_eq!(pin.get(f64::NAN), Some(2));
+}
+
+#[test]
+fn each_change_says_what_was_there() {
+    let map: WordMap<u64, u64> = WordMap::new();
+    let pin = map.pin();
+    assert_eq!(pin.insert_new(1, 10), None);
+    assert_eq!(pin.insert_new(1, 11), Some(10));
+    assert_eq!(pin.compare_exchange(1, 9, 12), Err(Some(10)));
+    assert_eq!(pin.compare_exchange(1, 10, 12), Ok(10));
+    assert_eq!(pin.compare_exchange(2, 0, 1), Err(None));
+    assert_eq!(pin.update(1, |value| value * 2), Some(12));
+    assert_eq!(pin.update(2, |_| unreachable!("absent")), None);
+    assert_eq!(pin.get_or_insert_with(1, || unreachable!("present")), 24);
+    assert_eq!(pin.get_or_insert_with(2, || 5), 5);
+    assert_eq!(pin.get_or_insert(2, 6), 5);
+    assert_eq!(pin.alter(2, |value| value.map(|value| value + 1)), Some(5));
+    assert_eq!(pin.alter(2, |_| None), Some(6));
+    assert!(!pin.contains_key(2) && pin.contains_key(1));
+    assert_eq!(pin.try_insert(3, 3), Ok(None));
+}
+
+#[test]
+fn numbers_are_counted_with() {
+    let map: WordMap<u8, i16> = WordMap::new();
+    let pin = map.pin();
+    assert_eq!(pin.fetch_add(0, 5), None);
+    assert_eq!(pin.fetch_add(0, i16::MAX), Some(5));
+    assert_eq!(pin.get(0), Some(5i16.wrapping_add(i16::MAX)));
+    assert_eq!(pin.fetch_sub(1, 5), None);
+    assert_eq!(pin.get(1), Some(-5));
+    assert_eq!(pin.fetch_max(1, 3), Some(-5));
+    assert_eq!(pin.fetch_min(1, 7), Some(3));
+    assert_eq!(pin.fetch_or(1, 4), Some(3));
+    assert_eq!(pin.fetch_and(1, 6), Some(7));
+    assert_eq!(pin.fetch_xor(1, 2), Some(6));
+    assert_eq!(pin.get(1), Some(4));
+    assert_eq!(pin.fetch_and(9, 1), None);
+    assert_eq!(pin.get(9), None, "nothing to keep bits of");
+}
+
+#[test]
+fn many_at_once_is_one_by_one() {
+    let map: WordMap<u64, u64> = WordMap::new();
+    let pin = map.pin();
+    for length in [0usize, 1, 31, 32, 33, 1_000] {
+        let entries: Vec<_> = (0..length as u64).map(|key| (key * 3, key)).collect();
+        let new = entries.iter().filter(|(key, _)| !pin.contains_key(*key)).count();
+        assert_eq!(pin.insert_many(&entries), new);
+        let keys: Vec<_> = (0..3 * length as u64).collect();
+        let mut values = vec![Some(99); keys.len()];
+        pin.get_many(&keys, &mut values);
+        for (key, value) in keys.iter().zip(values) {
+            assert_eq!(value, (key % 3 == 0).then_some(key / 3));
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "one place per key")]
+fn many_needs_a_place_for_each() {
+    WordMap::<u64, u64>::new().pin().get_many(&[1, 2], &mut [None]);
+}
+
+#[test]
+fn retain_clear_and_drain_remove_what_they_say() {
+    let map: WordMap<u64, u64> = (0..5_000).map(|key| (key, key % 7)).collect();
+    let pin = map.pin();
+    pin.retain(|_, value| value != 3);
+    assert_eq!(map.len(), pin.iter().count());
+    assert!(pin.iter().all(|(key, value)| key % 7 == value && value != 3));
+    let drained: HashMap<_, _> = pin.drain().take(100).collect();
+    assert_eq!(drained.len(), 100);
+    assert!(drained.keys().all(|key| !pin.contains_key(*key)));
+    pin.clear();
+    assert!(map.is_empty() && pin.iter().next().is_none());
+    assert!(map.memory_bytes() < 16 << 10, "{} bytes", map.memory_bytes());
+}
+
+#[test]
+fn room_is_made_and_given_back_on_request() {
+    let map: WordMap<u64, u64> = WordMap::builder().pages(Pages::Small).build();
+    let pin = map.pin();
+    assert_eq!(map.memory_bytes(), 0, "an empty map has no table");
+    pin.reserve(100_000);
+    let homes = map.stats().tables[0].homes;
+    (0..100_000).for_each(|key| assert_eq!(pin.insert(key, key), None));
+    let stats = map.stats();
+    assert_eq!((stats.tables[0].homes, stats.migrations), (homes, 0), "it did not grow");
+    assert_eq!(stats.probes.iter().sum::<usize>(), 100_000);
+    assert_eq!(stats.tables[0].state, TableState::Alone);
+    assert!((0.3..0.8).contains(&stats.load));
+    (100..100_000).for_each(|key| assert_eq!(pin.remove(key), Some(key)));
+    pin.shrink_to_fit();
+    assert!(map.stats().tables[0].homes <= 256);
+    assert!((0..100).all(|key| pin.get(key) == Some(key)));
+    assert!(pin.try_reserve(usize::MAX).is_err());
+    assert_eq!(map.len(), 100);
+}
+
+#[test]
+fn absurd_wishes_are_errors_that_say_what_to_do() {
+    let refused = WordMap::builder().capacity(1 << 60).try_build::<u64, u64>();
+    let text = refused.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(text.contains("capacity"), "{text}");
+    let builder = WordMap::builder().max_load(9.0).m(0);
+    assert!(builder.least_m() >= 9);
+    let map: WordMap<u64, u64> = builder.build();
+    (0..10_000).for_each(|key| {
+        map.pin().insert(key, key);
+    });
+    assert_eq!(map.len(), 10_000);
+}
+
+#[test]
+fn the_usual_traits() {
+    let mut map: WordMap<u8, char> = [(1, 'a')].into_iter().collect();
+    map.extend([(1, 'b')]);
+    assert_eq!(format!("{map:?}"), "{1: 'b'}");
+    assert!(WordMap::<u8, u8>::default().is_empty());
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn a_map_survives_a_journey_as_text() {
+    let map: WordMap<u64, i8> = (0..100).map(|key| (key, -(key as i8))).collect();
+    let text = serde_json::to_string(&map).unwrap();
+    let back: WordMap<u64, i8> = serde_json::from_str(&text).unwrap();
+    assert_eq!(back.len(), 100);
+    assert!((0..100).all(|key| back.pin().get(key) == Some(-(key as i8))));
+    assert!(serde_json::from_str::<WordMap<u64, i8>>("[1]").is_err());
+}
+
+/// A walk sees every key that is present all the time exactly once, while others make the map grow and shrink.
+#[test]
+fn a_walk_during_growth_sees_each_lasting_key_once() {
+    let map: WordMap<u64, u64> = (0..2_000).map(|key| (key, key)).collect();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let handle = map.handle();
+            let mut wave = 0u64;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let keys =
+                    || (wave * 20_000 + 2_000..wave * 20_000 + 22_000).filter(|key| key % 2 == 0);
+                keys().for_each(|key| {
+                    handle.insert(key, key);
+                });
+                keys().for_each(|key| {
+                    handle.remove(key);
+                });
+                wave += 1;
+            }
+        });
+        let handle = map.handle();
+        for _ in 0..100 {
+            let mut seen = vec![0; 2_000];
+            for (key, value) in handle.iter() {
+                assert_eq!(key, value);
+                if let Some(count) = seen.get_mut(key as usize) {
+                    *count += 1;
+                }
+            }
+            assert!(seen.iter().all(|count| *count == 1));
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert_eq!(map.len(), 2_000);
+}
