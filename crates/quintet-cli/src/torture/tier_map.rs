@@ -89,15 +89,19 @@ fn operate(handle: &mut Handle<'_>, input: InputHash, value: u64, choice: u32) {
     });
 }
 
-fn spawn(name: &str, worker: usize, seed: u64) -> Result<Child, String> {
+/// Starts a worker. Taking its seat it may recover a dead one: departures reported before it is ready go to `early`.
+fn spawn(name: &str, worker: usize, seed: u64, early: &mut Vec<String>) -> Result<Child, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
     command.arg("torture");
     let child = Child::of(command, &format!("tier-map {name} {worker} {seed}"));
     let child = child.map_err(|error| error.to_string())?;
-    match child.line(PATIENCE).as_deref() {
-        Some("ready") => Ok(child),
-        other => Err(format!("worker did not start: {other:?}")),
+    loop {
+        match child.line(PATIENCE) {
+            Some(line) if line == "ready" => return Ok(child),
+            Some(line) if line.starts_with("left ") => early.push(line),
+            other => return Err(format!("worker did not start: {other:?}")),
+        }
     }
 }
 
@@ -133,9 +137,10 @@ fn soak(
     let mut random = Rng::with_seed(order.seed);
     let mut ledger = Ledger::default();
     let mut life = 0;
+    let mut early = Vec::new();
     let mut next = |worker| {
         life += 1;
-        spawn(name, worker, life)
+        spawn(name, worker, life, &mut early)
     };
     let mut workers = (0..WORKERS).map(&mut next).collect::<Result<Vec<_>, _>>()?;
     let end = Instant::now() + order.time.max(Duration::from_millis(200));
@@ -160,6 +165,9 @@ fn soak(
     }
     for worker in &mut workers {
         hear(worker, verdict)?;
+    }
+    for line in early {
+        ledger.read(&line)?;
     }
     let late = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&late);

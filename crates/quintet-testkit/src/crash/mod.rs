@@ -12,7 +12,7 @@ pub mod ledger;
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 const TASK: &str = "QUINTET_CHILD";
@@ -78,10 +78,7 @@ impl Child {
 
     /// The next reported line, `None` at the end or after `limit`.
     pub fn line(&self, limit: Duration) -> Option<String> {
-        match self.lines.recv_timeout(limit) {
-            Ok(line) => Some(line),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.lines.recv_timeout(limit).ok()
     }
 
     /// Everything reported until the child's end.

@@ -67,7 +67,7 @@ impl SharedMap {
 
     /// Makes a map without a name whose memory cannot be truncated, to hand to children.
     pub fn create_sealed(geometry: Geometry) -> Result<Self, OpenError> {
-        Self::make(geometry, |shape| Segment::create_sealed(shape))
+        Self::make(geometry, Segment::create_sealed)
     }
 
     fn make(

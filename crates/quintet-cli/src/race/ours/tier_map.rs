@@ -35,7 +35,7 @@ pub(crate) struct OursLocal<'a> {
 impl OursLocal<'_> {
     #[inline(always)]
     fn input(&self, key: u32) -> InputHash {
-        let bucket = (u64::from(key) * self.buckets >> 32) as u32;
+        let bucket = ((u64::from(key) * self.buckets) >> 32) as u32;
         InputHash::new(key, bucket).expect("a legal key")
     }
 }

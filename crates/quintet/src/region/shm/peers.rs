@@ -253,11 +253,14 @@ fn is_gone(words: &[AtomicU64]) -> bool {
     }
     match start_time(pid as i32) {
         Some((now, state)) => started != 0 && now != started || matches!(state, 'Z' | 'X'),
-        // SAFETY: signal 0 only asks.
-        None => unsafe {
-            libc::kill(pid as i32, 0) != 0 && *libc::__errno_location() == libc::ESRCH
-        },
+        None => does_not_exist(pid as i32),
     }
+}
+
+fn does_not_exist(pid: i32) -> bool {
+    // SAFETY: signal 0 only asks.
+    let refused = unsafe { libc::kill(pid, 0) } != 0;
+    refused && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
 }
 
 /// When a process started, in ticks since boot, and its state.

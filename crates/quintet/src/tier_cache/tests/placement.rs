@@ -13,7 +13,7 @@ fn fill(buckets: u32) -> (Vec<usize>, u32) {
     let mut gone = Vec::new();
     for number in 1..=2 * buckets {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let bucket = ((random >> 32) * buckets as u64 >> 32) as u32;
+        let bucket = (((random >> 32) * buckets as u64) >> 32) as u32;
         handle.set_tick(number);
         handle.add(key(number, bucket), 1).unwrap();
         if number % (2 * buckets / 10) == 0 {
