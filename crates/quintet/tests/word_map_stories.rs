@@ -156,3 +156,32 @@ fn closures_may_use_the_map_and_may_panic() {
     (100..10_000).for_each(|key| assert_eq!(handle.insert(key, key), None));
     assert_eq!(map.len(), 10_000);
 }
+
+/// Counts of used slots once died with the access that made them: a map filled by one `pin()` per insert never saw that it was
+/// full, took its long probes for an attack, and ended in its overflow list.
+#[test]
+fn short_lived_accesses_do_not_lose_count() {
+    let entries = 100_000u64;
+    let check = |map: &WordMap, how: &str| {
+        let stats = map.stats();
+        assert_eq!(stats.len as u64, entries, "{how}");
+        assert!(stats.load <= 0.85, "{how}: load {}", stats.load);
+        let far: usize = stats.probes[15];
+        assert!(far * 20 < stats.len, "{how}: {far} entries lie 15 slots or more from home");
+    };
+    let pinned = WordMap::new();
+    (0..entries).for_each(|key| assert_eq!(pinned.pin().insert(key, key), None));
+    check(&pinned, "one pin per insert");
+    let handled = WordMap::new();
+    std::thread::scope(|scope| {
+        for part in 0..4 {
+            let map = &handled;
+            scope.spawn(move || {
+                for key in (0..entries).skip(part).step_by(4) {
+                    assert_eq!(map.handle().insert(key, key), None);
+                }
+            });
+        }
+    });
+    check(&handled, "one handle per insert");
+}

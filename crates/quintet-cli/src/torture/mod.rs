@@ -8,9 +8,9 @@ mod item;
 mod linear;
 mod reclaim;
 mod rivals;
+mod seen;
 mod tier_map;
 mod twin;
-mod seen;
 mod verdict;
 mod word;
 

@@ -1,29 +1,81 @@
 //! What one thread brings along: a seat to enter sections by, and its share of the books.
 //!
 //! **A1.** A tally is written by its owner only, by plain stores; the sum over all tallies ever joined is the number of
-//! entries whenever nobody writes. A tally stays in the roster when its owner leaves, and the next owner counts on.
+//! entries whenever nobody writes.
+//! **A2.** A tally stays in the roster when its owner leaves, and the next owner counts on: nothing that was counted and not yet
+//! reported is lost, however short-lived the accesses are.
 
 use super::core::Core;
 use super::table::Table;
 use crate::reclaim::{Handle, Section};
 use crate::roster::{Roster, Seat};
-use crate::sync::{AtomicI64, Ordering};
-use std::cell::{Cell, OnceCell};
+use crate::sync::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::cell::OnceCell;
 
-/// Entries added minus entries removed by the owners of one seat.
+/// The books of one seat.
 #[derive(Debug)]
-pub(crate) struct Tally(AtomicI64);
+pub(crate) struct Tally {
+    /// Entries added minus entries removed.
+    live: AtomicI64,
+    /// The table that `used` and `removed` count for.
+    table: AtomicU64,
+    /// Slots used and not yet reported.
+    used: AtomicUsize,
+    /// Entries removed and not yet reported.
+    removed: AtomicUsize,
+}
 
+// ORDERING: everything here is Relaxed: statistics with one writer (A1), handed over by the roster.
 impl Tally {
+    fn new() -> Self {
+        Self {
+            live: AtomicI64::new(0),
+            table: AtomicU64::new(u64::MAX),
+            used: AtomicUsize::new(0),
+            removed: AtomicUsize::new(0),
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn add(&self, change: i64) {
-        // ORDERING: Relaxed: a statistic with one writer (A1).
-        self.0.store(self.0.load(Ordering::Relaxed) + change, Ordering::Relaxed);
+        self.live.store(self.live.load(Ordering::Relaxed) + change, Ordering::Relaxed);
     }
 
     pub(crate) fn live(&self) -> i64 {
-        // ORDERING: Relaxed: as above.
-        self.0.load(Ordering::Relaxed)
+        self.live.load(Ordering::Relaxed)
+    }
+
+    /// Counts a slot of `table` as used. True if the table has reported enough of them to be left.
+    #[inline(always)]
+    pub(crate) fn count_used(&self, table: &Table) -> bool {
+        match self.count(table, &self.used) {
+            None => false,
+            Some(used) => table.add_used(used) >= table.threshold(),
+        }
+    }
+
+    /// Counts a removal from `table`. True when so many have been reported that it may have become too large.
+    #[inline(always)]
+    pub(crate) fn count_removed(&self, table: &Table) -> bool {
+        match self.count(table, &self.removed) {
+            None => false,
+            Some(removed) => table.add_removed(removed),
+        }
+    }
+
+    /// Counts one more; a full batch is handed out to be reported.
+    #[inline(always)]
+    fn count(&self, table: &Table, counter: &AtomicUsize) -> Option<usize> {
+        if self.table.load(Ordering::Relaxed) != table.plan().id {
+            // What was counted for another table is forgotten: that table has been left.
+            self.table.store(table.plan().id, Ordering::Relaxed);
+            self.used.store(0, Ordering::Relaxed);
+            self.removed.store(0, Ordering::Relaxed);
+        }
+        let count = counter.load(Ordering::Relaxed) + 1;
+        let full = count >= table.batch();
+        counter.store(if full { 0 } else { count }, Ordering::Relaxed);
+        full.then_some(count)
     }
 }
 
@@ -41,10 +93,6 @@ enum Entrance {
 pub(crate) struct Access {
     entrance: Entrance,
     tally: OnceCell<Seat<Tally>>,
-    /// The table that `used` and `removed` count for.
-    table: Cell<u64>,
-    used: Cell<usize>,
-    removed: Cell<usize>,
 }
 
 impl Access {
@@ -57,13 +105,7 @@ impl Access {
     }
 
     fn new(entrance: Entrance) -> Self {
-        Self {
-            entrance,
-            tally: OnceCell::new(),
-            table: Cell::new(u64::MAX),
-            used: Cell::new(0),
-            removed: Cell::new(0),
-        }
+        Self { entrance, tally: OnceCell::new() }
     }
 
     /// Enters a section; it ends with the operation.
@@ -86,42 +128,6 @@ impl Access {
     /// This thread's tally, taken when first needed.
     #[inline(always)]
     pub(crate) fn tally(&self, core: &Core) -> &Tally {
-        self.tally.get_or_init(|| Roster::join(&core.tallies, || Tally(AtomicI64::new(0))))
-    }
-
-    /// Counts a slot of `table` as used. True if the table has reported enough of them to be left.
-    #[inline(always)]
-    pub(crate) fn count_used(&self, table: &Table) -> bool {
-        self.look_at(table);
-        let used = self.used.get() + 1;
-        if used < table.batch() {
-            self.used.set(used);
-            return false;
-        }
-        self.used.set(0);
-        table.add_used(used) >= table.threshold()
-    }
-
-    /// Counts a removal from `table`. True when so many have been reported that it may have become too large.
-    #[inline(always)]
-    pub(crate) fn count_removed(&self, table: &Table) -> bool {
-        self.look_at(table);
-        let removed = self.removed.get() + 1;
-        if removed < table.batch() {
-            self.removed.set(removed);
-            return false;
-        }
-        self.removed.set(0);
-        table.add_removed(removed)
-    }
-
-    /// What was counted for another table is forgotten: that table has been left.
-    #[inline(always)]
-    fn look_at(&self, table: &Table) {
-        if self.table.get() != table.plan().id {
-            self.table.set(table.plan().id);
-            self.used.set(0);
-            self.removed.set(0);
-        }
+        self.tally.get_or_init(|| Roster::join(&core.tallies, Tally::new))
     }
 }

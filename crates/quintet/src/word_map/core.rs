@@ -382,18 +382,21 @@ impl Core {
     /// Keeps the books after an exchange.
     #[inline(always)]
     fn account(&self, access: &Access, table: &Table, from: State, after: Option<u64>) -> Due {
-        match (from, after) {
-            (State::Live, Some(_)) => Due::Nothing,
-            (State::Live, None) => {
-                access.tally(self).add(-1);
-                if access.count_removed(table) { Due::Shrinking } else { Due::Nothing }
+        if from == State::Live && after.is_some() {
+            return Due::Nothing;
+        }
+        let tally = access.tally(self);
+        match from {
+            State::Live => {
+                tally.add(-1);
+                if tally.count_removed(table) { Due::Shrinking } else { Due::Nothing }
             }
-            (State::Empty, _) => {
-                access.tally(self).add(1);
-                if access.count_used(table) { Due::Growing } else { Due::Nothing }
+            State::Empty => {
+                tally.add(1);
+                if tally.count_used(table) { Due::Growing } else { Due::Nothing }
             }
             _ => {
-                access.tally(self).add(1);
+                tally.add(1);
                 Due::Nothing
             }
         }

@@ -180,7 +180,7 @@ impl Core {
             return Err(Stop::Restart);
         }
         let plan = table.plan();
-        if !table.is_sparse() {
+        if !table.is_sparse(self.len()) {
             let bits = self.next_bits(table).max(plan.bits + 1);
             return Ok(self.start(section, table, bits, plan.seed, false)?);
         }

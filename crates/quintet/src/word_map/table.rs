@@ -217,9 +217,10 @@ impl Table {
         self.batch
     }
 
-    /// True if few slots are used: then a long probe is the hash's fault.
-    pub(crate) fn is_sparse(&self) -> bool {
-        self.used() < self.shape.homes() / 5
+    /// True if few slots are used, with `live` entries in the map: then a long probe is the hash's fault. The live count
+    /// knows what has not been reported here yet.
+    pub(crate) fn is_sparse(&self, live: usize) -> bool {
+        self.used().max(live) < self.shape.homes() / 5
     }
 
     /// From now on inserts use the whole reach, and then the list.

@@ -4,14 +4,23 @@ mod item;
 mod reclaim;
 mod region;
 mod rivals;
+mod seen;
 mod tier_map;
 mod twin;
-mod seen;
 mod word;
 
 use super::family::Family;
 
 /// All families.
 pub(crate) fn all() -> Vec<Family> {
-    vec![region::family(), reclaim::family(), rivals::family(), word::family(), item::family(), twin::family(), tier_map::family(), seen::family()]
+    vec![
+        region::family(),
+        reclaim::family(),
+        rivals::family(),
+        word::family(),
+        item::family(),
+        twin::family(),
+        tier_map::family(),
+        seen::family(),
+    ]
 }
