@@ -5,10 +5,17 @@ use quintet::seen_set::{Growth, Handle, Ids, Insertion};
 use quintet_testkit::conformance::{HandleUnderTest, TableUnderTest};
 use quintet_testkit::model::{Kind, Op, Ret};
 
-/// A set as the suite sees it.
-struct Seen(SeenSet<u64>);
+/// A set as the suite sees it. If it grows together, whoever has a handle is waited for, also while the suite's threads wait
+/// for each other: then each operation has a handle of its own.
+struct Seen {
+    set: SeenSet<u64>,
+    together: bool,
+}
 
-struct Access<'t>(Handle<'t, u64>);
+struct Access<'t> {
+    set: &'t SeenSet<u64>,
+    kept: Option<Handle<'t, u64>>,
+}
 
 impl TableUnderTest for Seen {
     const OPS: &'static [Kind] = &[Kind::Contains, Kind::SetInsert];
@@ -16,31 +23,33 @@ impl TableUnderTest for Seen {
     type Handle<'t> = Access<'t>;
 
     fn handle(&self) -> Access<'_> {
-        Access(self.0.handle())
+        Access { set: &self.set, kept: (!self.together).then(|| self.set.handle()) }
     }
 
     fn entries(&self) -> Option<usize> {
-        assert_eq!(self.0.iter().count(), self.0.len());
-        Some(self.0.len())
+        assert_eq!(self.set.iter().count(), self.set.len());
+        Some(self.set.len())
     }
 
     fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
+        self.set.memory_bytes()
     }
 
     fn try_with_capacity(entries: usize) -> Result<Self, String> {
         let set = SeenSet::<u64>::builder().capacity(entries).try_build();
-        set.map(Seen).map_err(|error| error.to_string())
+        set.map(|set| Seen { set, together: false }).map_err(|error| error.to_string())
     }
 }
 
 impl HandleUnderTest for Access<'_> {
     fn apply(&mut self, key: u64, op: Op) -> Ret {
+        let fresh = self.kept.is_none().then(|| self.set.handle());
+        let handle = self.kept.as_ref().or(fresh.as_ref()).expect("one of them");
         match op {
-            Op::Contains => Ret::Flag(self.0.contains(&key)),
+            Op::Contains => Ret::Flag(handle.contains(&key)),
             Op::SetInsert => {
-                let insertion = self.0.insert(key);
-                assert_eq!(self.0.get(insertion.id()), Some(&key));
+                let insertion = handle.insert(key);
+                assert_eq!(handle.get(insertion.id()), Some(&key));
                 match insertion {
                     Insertion::Inserted(id) => Ret::Inserted(id.to_bits()),
                     Insertion::Existing(id) => Ret::Existing(id.to_bits()),
@@ -52,7 +61,7 @@ impl HandleUnderTest for Access<'_> {
 }
 
 fn usual(capacity: usize) -> Seen {
-    Seen(SeenSet::with_capacity(capacity))
+    Seen { set: SeenSet::with_capacity(capacity), together: false }
 }
 
 quintet_testkit::table_tests!(usual;
@@ -66,7 +75,7 @@ mod tight {
 
     fn tight(capacity: usize) -> Seen {
         let builder = SeenSet::<u64>::builder().segments(1).max_fill(0.9).ids(Ids::Wide);
-        Seen(builder.parents(true).capacity(capacity).build())
+        Seen { set: builder.parents(true).capacity(capacity).build(), together: false }
     }
 
     quintet_testkit::table_tests!(tight;
@@ -79,7 +88,8 @@ mod together {
     use super::*;
 
     fn together(capacity: usize) -> Seen {
-        Seen(SeenSet::<u64>::builder().growth(Growth::Together).capacity(capacity).build())
+        let builder = SeenSet::<u64>::builder().growth(Growth::Together);
+        Seen { set: builder.capacity(capacity).build(), together: true }
     }
 
     quintet_testkit::table_tests!(together;

@@ -3,7 +3,7 @@
 use super::verdict::Verdict;
 use super::{Check, Order, linear};
 use quintet::SeenSet;
-use quintet::seen_set::{Growth, Handle, Insertion};
+use quintet::seen_set::{Growth, Insertion};
 use quintet_testkit::conformance::{HandleUnderTest, TableUnderTest};
 use quintet_testkit::model::{Kind, Op, Ret};
 use quintet_testkit::stress::derive;
@@ -78,22 +78,23 @@ fn ids(order: &Order, make: fn() -> SeenSet<u64>) -> Verdict {
 
 /// A set as the test kit sees it.
 struct Seen(SeenSet<u64>);
-struct Access<'t>(Handle<'t, u64>);
+/// A handle would be waited for while the threads of a history wait for each other: each operation has its own.
+struct Access<'t>(&'t SeenSet<u64>);
 
 impl TableUnderTest for Seen {
     const OPS: &'static [Kind] = &[Kind::Contains, Kind::SetInsert];
     type Handle<'t> = Access<'t>;
 
     fn handle(&self) -> Access<'_> {
-        Access(self.0.handle())
+        Access(&self.0)
     }
 }
 
 impl HandleUnderTest for Access<'_> {
     fn apply(&mut self, key: u64, op: Op) -> Ret {
         match op {
-            Op::Contains => Ret::Flag(self.0.contains(&key)),
-            Op::SetInsert => match self.0.insert(key) {
+            Op::Contains => Ret::Flag(self.0.handle().contains(&key)),
+            Op::SetInsert => match self.0.handle().insert(key) {
                 Insertion::Inserted(id) => Ret::Inserted(id.to_bits()),
                 Insertion::Existing(id) => Ret::Existing(id.to_bits()),
             },
