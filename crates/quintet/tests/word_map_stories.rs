@@ -156,3 +156,24 @@ fn closures_may_use_the_map_and_may_panic() {
     (100..10_000).for_each(|key| assert_eq!(handle.insert(key, key), None));
     assert_eq!(map.len(), 10_000);
 }
+
+/// Counts of an access that lives for one insert are not lost: the table grows by its load, not by overflowing.
+#[test]
+fn one_access_per_insert_grows_by_load() {
+    let by_pin: WordMap = WordMap::new();
+    (0..300_000).for_each(|key| assert_eq!(by_pin.pin().insert(key, key), None));
+    let by_handle = together(|thread, map| {
+        (0..KEYS)
+            .for_each(|key| assert_eq!(map.handle().insert(key * THREADS + thread, key), None));
+    });
+    for map in [by_pin, by_handle] {
+        let stats = map.stats();
+        assert!(stats.load <= 0.7, "{stats:?}");
+        let slots: usize = stats.tables.iter().map(|table| table.used).sum();
+        assert!(slots >= stats.len / 2, "used slots are reported: {stats:?}");
+        assert!(
+            stats.tables.len() > 1 || stats.probes.iter().sum::<usize>() == stats.len,
+            "{stats:?}"
+        );
+    }
+}

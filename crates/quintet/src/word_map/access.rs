@@ -115,6 +115,12 @@ impl Access {
         table.add_removed(removed)
     }
 
+    /// What has been counted and not reported: the table's id, slots used, entries removed. Counts from zero again.
+    pub(super) fn take_counts(&self) -> Option<(u64, usize, usize)> {
+        let (used, removed) = (self.used.take(), self.removed.take());
+        (used + removed > 0).then(|| (self.table.get(), used, removed))
+    }
+
     /// What was counted for another table is forgotten: that table has been left.
     #[inline(always)]
     fn look_at(&self, table: &Table) {

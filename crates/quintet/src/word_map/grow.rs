@@ -159,6 +159,32 @@ impl Core {
         }
     }
 
+    /// Reports what an access has counted before it goes, so that short-lived ones make a table grow like any other.
+    pub(super) fn report(&self, access: &Access) {
+        let Some((id, used, removed)) = access.take_counts() else { return };
+        let due = {
+            let section = access.enter(self);
+            let Ok(Some(root)) = Self::follow(&section, &self.root) else { return };
+            let next = Self::follow(&section, root.next()).ok().flatten();
+            let Some(table) =
+                [Some(root), next].into_iter().flatten().find(|table| table.plan().id == id)
+            else {
+                return; // that table has been left
+            };
+            let shrinking = table.add_removed(removed);
+            if table.add_used(used) >= table.threshold() {
+                Due::Growing
+            } else if shrinking {
+                Due::Shrinking
+            } else {
+                Due::Nothing
+            }
+        };
+        if due != Due::Nothing {
+            self.consider(access, due);
+        }
+    }
+
     fn next_bits(&self, table: &Table) -> u32 {
         let plan = table.plan();
         next_capacity(self.len(), plan.bits, plan.max_load, Shape::MIN_BITS)
@@ -180,7 +206,7 @@ impl Core {
             return Err(Stop::Restart);
         }
         let plan = table.plan();
-        if !table.is_sparse() {
+        if !table.is_sparse(self.len()) {
             let bits = self.next_bits(table).max(plan.bits + 1);
             return Ok(self.start(section, table, bits, plan.seed, false)?);
         }

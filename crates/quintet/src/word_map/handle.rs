@@ -341,6 +341,13 @@ impl<'m, K: Word, V: Word> Handle<'m, K, V> {
     }
 }
 
+impl<K: Word, V: Word> Drop for Handle<'_, K, V> {
+    #[inline]
+    fn drop(&mut self) {
+        self.map.core.report(&self.access);
+    }
+}
+
 /// Counting and the like: an absent key counts as zero.
 impl<K: Word, V: Integer> Handle<'_, K, V> {
     /// Adds to the value of `key`, wrapping around, and returns the value before. An absent key counts as zero.

@@ -218,8 +218,9 @@ impl Table {
     }
 
     /// True if few slots are used: then a long probe is the hash's fault.
-    pub(crate) fn is_sparse(&self) -> bool {
-        self.used() < self.shape.homes() / 5
+    /// `live` entries of the map count too: other threads may not have reported theirs.
+    pub(crate) fn is_sparse(&self, live: usize) -> bool {
+        self.used().max(live) < self.shape.homes() / 5
     }
 
     /// From now on inserts use the whole reach, and then the list.
