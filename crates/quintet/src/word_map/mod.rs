@@ -96,7 +96,7 @@ use std::marker::PhantomData;
 /// iterator does.
 ///
 /// # Panics
-/// Only if memory is needed and cannot be had; `try_` forms return [`AllocError`](crate::AllocError) instead.
+/// Only if memory is needed and cannot be had; `try_` forms return [`AllocError`] instead.
 pub struct WordMap<K: Word = u64, V: Word = u64> {
     core: Core,
     /// Behaves like a container of keys and values, whatever they are.
