@@ -6,6 +6,8 @@
 //! sanitizer that stays silent there proves nothing elsewhere.
 
 use quintet::internal::{Barrier, Domain, Retired, Visit};
+use quintet::item_set::Keyed;
+use quintet::{ItemSet, WordMap, twin_map};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -17,7 +19,12 @@ fn main() {
         Ok(other) => panic!("QUINTET_CONTROL={other}: use race or free"),
         Err(_) => {}
     }
-    let scenarios: &[(&str, fn())] = &[("reclaim", reclaim)];
+    let scenarios: &[(&str, fn())] = &[
+        ("reclaim", reclaim),
+        ("word map", word_map),
+        ("item set", item_set),
+        ("twin map", twin_map),
+    ];
     for (name, scenario) in scenarios {
         scenario();
         println!("scenario {name} ... ok");
@@ -105,6 +112,94 @@ fn reclaim() {
         // SAFETY: all threads have ended.
         drop(unsafe { Box::from_raw(cell.root.load(Ordering::Relaxed)) });
     }
+}
+
+/// Four threads on private and shared keys of a tiny map: it grows, shrinks and compacts under them.
+fn word_map() {
+    let map = Arc::new(WordMap::<u64, u64>::new());
+    let task = |thread: u64, map: Arc<WordMap<u64, u64>>| -> Box<dyn FnOnce() + Send> {
+        Box::new(move || {
+            let handle = map.handle();
+            for key in 0..4_000u64 {
+                let own = key * 4 + thread;
+                assert_eq!(handle.insert(own, key), None);
+                handle.fetch_add(u64::MAX - key % 16, 1);
+                assert_eq!(handle.get(own), Some(key));
+                if key % 8 != 0 {
+                    assert_eq!(handle.remove(own), Some(key));
+                }
+            }
+        })
+    };
+    crew([0, 1, 2, 3].map(|thread| task(thread, Arc::clone(&map))));
+    let shared: u64 = (0..16).filter_map(|key| map.pin().get(u64::MAX - key)).sum();
+    assert_eq!((shared, map.len()), (16_000, 2_016));
+}
+
+struct Record {
+    key: u64,
+    value: u64,
+}
+
+impl Keyed for Record {
+    type Key = u64;
+    fn key(&self) -> &u64 {
+        &self.key
+    }
+}
+
+/// Writers replace and remove boxed items while readers follow references to them.
+fn item_set() {
+    let set = Arc::new(ItemSet::<Box<Record>>::new());
+    let task = |thread: u64, set: Arc<ItemSet<Box<Record>>>| -> Box<dyn FnOnce() + Send> {
+        Box::new(move || {
+            let mut handle = set.handle();
+            for round in 0..6_000u64 {
+                let key = (round * 7 + thread) % 512;
+                if thread < 2 {
+                    if let Some(record) = handle.get(&key) {
+                        assert_eq!(record.value % 512, key);
+                    }
+                } else if round % 5 == 0 {
+                    handle.remove(&key);
+                } else {
+                    handle.put(Box::new(Record { key, value: key + 512 * round }));
+                }
+                if round % 32 == 0 {
+                    handle.quiescent();
+                }
+            }
+        })
+    };
+    crew([0, 1, 2, 3].map(|thread| task(thread, Arc::clone(&set))));
+}
+
+/// One writer publishes, readers check that each guard sees one version.
+fn twin_map() {
+    let (mut writer, reader) = twin_map::new::<u64, u64>();
+    let read = |reader: twin_map::MapReader<u64, u64>| -> Box<dyn FnOnce() + Send> {
+        Box::new(move || {
+            for _ in 0..20_000 {
+                let guard = reader.guard();
+                let seen = guard.get(&0).copied();
+                assert!((1..4u64).all(|key| guard.get(&key).copied() == seen));
+            }
+        })
+    };
+    let readers = [reader.clone(), reader.clone(), reader].map(read);
+    let [first, second, third] = readers;
+    crew([
+        first,
+        second,
+        third,
+        Box::new(move || {
+            for version in 0..500 {
+                let mut guard = writer.guard();
+                (0..4).for_each(|key| drop(guard.insert(key, version)));
+                guard.publish();
+            }
+        }),
+    ]);
 }
 
 struct Racy(UnsafeCell<u64>);
