@@ -71,7 +71,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
     // Starting, checking and dropping the last tables is part of the promise.
     let mut course = Course {
         rounds: args.rounds.unwrap_or(ROUNDS),
-        clock: Clock::new(budget.map(|budget| budget.mul_f64(0.9)), &stages),
+        clock: Clock::new(budget.map(|budget| budget.mul_f64(0.87)), &stages),
         bar: ui::progress(contests as u64),
         watch: Watch::start(),
     };
