@@ -232,6 +232,8 @@ impl<'a> Handle<'a> {
         }
         if let Some(link) = self.frame.plan.kill {
             self.map.kill(Point::Kill, link)?;
+            // A hint: the next record is taken here instead of after a search.
+            self.cursor = link.record.min(memory.geometry.records - 1);
         }
         if intact {
             return Ok(self.frame.plan.slice);
