@@ -196,7 +196,9 @@ fn twin_map() {
         Box::new(move || {
             for version in 0..500 {
                 let mut guard = writer.guard();
-                (0..4).for_each(|key| drop(guard.insert(key, version)));
+                for key in 0..4 {
+                    guard.insert(key, version);
+                }
                 guard.publish();
             }
         }),
