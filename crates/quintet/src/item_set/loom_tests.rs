@@ -100,10 +100,7 @@ fn record(key: u32, value: u32) -> Arc<Record> {
 }
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(2));
-    builder.max_branches = 20_000;
-    builder.check(check);
+    crate::sync::model(2, check);
 }
 
 fn sharded(shards: usize) -> Shared<Set> {

@@ -96,9 +96,7 @@ impl World {
 }
 
 fn model(test: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(builder.preemption_bound.unwrap_or(2));
-    builder.check(test);
+    crate::sync::model(2, test);
 }
 
 /// A reader enters and sleeps; an item is born, published, read by it, and retired.

@@ -63,14 +63,7 @@ const LOW_TOO: u64 = 0x02;
 const HIGH: u64 = 0xf0;
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
-    bounded(2, check);
-}
-
-fn bounded(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(builder.preemption_bound.unwrap_or(2).min(preemptions));
-    builder.max_branches = 20_000;
-    builder.check(check);
+    crate::sync::model(2, check);
 }
 
 /// A set that outlives its threads, and handles made ahead of them.
@@ -164,7 +157,7 @@ fn loom_seen_two_growers() {
 /// The other thread may fall asleep with a copy or a guest in its hands while the set grows on.
 #[test]
 fn loom_seen_a_mover_asleep_over_growths() {
-    bounded(1, || {
+    crate::sync::model(1, || {
         let world = World::new(Growth::Spread);
         let (one, two) = (world.handle(), world.handle());
         let first = insert(&two, LOW);
@@ -193,7 +186,7 @@ fn loom_seen_contains_never_misses() {
 /// Two members meet; the second wakes the first without a reason before it comes.
 #[test]
 fn loom_seen_rendezvous_with_spurious_wakes() {
-    bounded(1, || {
+    crate::sync::model(1, || {
         let world = World::new(Growth::Together);
         let (one, two) = (world.handle(), world.handle());
         let first = insert(&two, LOW);
@@ -226,7 +219,7 @@ fn loom_seen_a_leaving_member_is_not_waited_for() {
 /// Both may fill the ring before the growth is seen: without a gap no cluster has a beginning.
 #[test]
 fn loom_seen_two_members_fill_the_ring() {
-    bounded(1, || {
+    crate::sync::model(1, || {
         let world = World::new(Growth::Together);
         let (one, two) = (world.handle(), world.handle());
         let other = thread::spawn(move || insert(&one, HIGH));

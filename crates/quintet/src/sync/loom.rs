@@ -89,3 +89,12 @@ macro_rules! thread_local_cell {
     };
 }
 pub(crate) use thread_local_cell;
+
+/// Checks every order of steps with at most `preemptions` preemptions, or with as many as `LOOM_MAX_PREEMPTIONS` asks for.
+#[cfg(test)]
+pub(crate) fn model(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = ::loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+    builder.max_branches = 20_000;
+    builder.check(check);
+}

@@ -24,6 +24,8 @@ use native as backend;
 mod loom;
 #[cfg(quintet_loom)]
 use self::loom as backend;
+#[cfg(all(test, quintet_loom))]
+pub(crate) use self::loom::model;
 
 #[cfg(all(quintet_shuttle, not(quintet_loom)))]
 mod shuttle;

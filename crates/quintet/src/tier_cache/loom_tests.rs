@@ -43,10 +43,7 @@ fn key(hash: u32, bucket: u32) -> InputHash {
 }
 
 fn model(body: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(builder.preemption_bound.unwrap_or(2));
-    builder.max_branches = 20_000;
-    builder.check(body);
+    crate::sync::model(2, body);
 }
 
 /// A record is freed, reused for another key and value, while a reader copies it: the value is the key's own or none.

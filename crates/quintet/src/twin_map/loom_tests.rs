@@ -52,9 +52,7 @@ fn pair() -> (Writer, Reader<Tracked>) {
 }
 
 fn model(test: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(builder.preemption_bound.unwrap_or(2));
-    builder.check(test);
+    crate::sync::model(2, test);
 }
 
 fn publish(twin: &mut Writer, times: usize) {

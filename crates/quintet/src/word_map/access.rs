@@ -9,8 +9,8 @@ use super::core::Core;
 use super::table::Table;
 use crate::reclaim::{Handle, Section};
 use crate::roster::{Roster, Seat};
-use crate::sync::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::cell::OnceCell;
+use crate::sync::{AtomicI64, Ordering};
+use std::cell::{Cell, OnceCell};
 
 /// The books of one seat.
 #[derive(Debug)]
@@ -18,30 +18,34 @@ pub(crate) struct Tally {
     /// Entries added minus entries removed.
     live: AtomicI64,
     /// The table that `used` and `removed` count for.
-    table: AtomicU64,
+    table: Cell<u64>,
     /// Slots used and not yet reported.
-    used: AtomicUsize,
+    used: Cell<usize>,
     /// Entries removed and not yet reported.
-    removed: AtomicUsize,
+    removed: Cell<usize>,
 }
 
-// ORDERING: everything here is Relaxed: statistics with one writer (A1), handed over by the roster.
+// SAFETY: other threads read `live` only; the cells belong to the seat's owner, and the roster hands them over (Q1, Q3).
+unsafe impl Sync for Tally {}
+
 impl Tally {
     fn new() -> Self {
         Self {
             live: AtomicI64::new(0),
-            table: AtomicU64::new(u64::MAX),
-            used: AtomicUsize::new(0),
-            removed: AtomicUsize::new(0),
+            table: Cell::new(u64::MAX),
+            used: Cell::new(0),
+            removed: Cell::new(0),
         }
     }
 
     #[inline(always)]
     pub(crate) fn add(&self, change: i64) {
+        // ORDERING: Relaxed: a statistic with one writer (A1).
         self.live.store(self.live.load(Ordering::Relaxed) + change, Ordering::Relaxed);
     }
 
     pub(crate) fn live(&self) -> i64 {
+        // ORDERING: Relaxed, as in `add`.
         self.live.load(Ordering::Relaxed)
     }
 
@@ -65,16 +69,16 @@ impl Tally {
 
     /// Counts one more; a full batch is handed out to be reported.
     #[inline(always)]
-    fn count(&self, table: &Table, counter: &AtomicUsize) -> Option<usize> {
-        if self.table.load(Ordering::Relaxed) != table.plan().id {
+    fn count(&self, table: &Table, counter: &Cell<usize>) -> Option<usize> {
+        if self.table.get() != table.plan().id {
             // What was counted for another table is forgotten: that table has been left.
-            self.table.store(table.plan().id, Ordering::Relaxed);
-            self.used.store(0, Ordering::Relaxed);
-            self.removed.store(0, Ordering::Relaxed);
+            self.table.set(table.plan().id);
+            self.used.set(0);
+            self.removed.set(0);
         }
-        let count = counter.load(Ordering::Relaxed) + 1;
+        let count = counter.get() + 1;
         let full = count >= table.batch();
-        counter.store(if full { 0 } else { count }, Ordering::Relaxed);
+        counter.set(if full { 0 } else { count });
         full.then_some(count)
     }
 }

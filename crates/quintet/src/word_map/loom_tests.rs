@@ -13,14 +13,7 @@ const LOW: u64 = 0x11;
 const HIGH: u64 = 1 << 55 | 0x22;
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
-    model_with(2, check);
-}
-
-fn model_with(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
-    builder.max_branches = 20_000;
-    builder.check(check);
+    crate::sync::model(2, check);
 }
 
 fn map(entries: &[(u64, u64)]) -> Arc<Map> {
@@ -80,7 +73,7 @@ fn loom_insert_and_remove_of_one_key() {
 
 #[test]
 fn loom_an_update_survives_the_freeze() {
-    model_with(1, || {
+    crate::sync::model(1, || {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| handle.fetch_add(LOW, 1));
         let handle = map.handle();
@@ -93,7 +86,7 @@ fn loom_an_update_survives_the_freeze() {
 
 #[test]
 fn loom_two_movers_on_one_slot() {
-    model_with(1, || {
+    crate::sync::model(1, || {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| {
             grow(handle, 2);
@@ -112,7 +105,7 @@ fn loom_two_movers_on_one_slot() {
 /// The other thread may fall asleep with the entry frozen or half copied while the map grows twice.
 #[test]
 fn loom_a_mover_asleep_across_two_growths_changes_nothing() {
-    model_with(1, || {
+    crate::sync::model(1, || {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| grow(handle, 2));
         let handle = map.handle();
@@ -127,7 +120,7 @@ fn loom_a_mover_asleep_across_two_growths_changes_nothing() {
 
 #[test]
 fn loom_an_insert_during_growth_is_not_lost() {
-    model_with(1, || {
+    crate::sync::model(1, || {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| handle.insert(HIGH, 7));
         let handle = map.handle();
@@ -139,7 +132,7 @@ fn loom_an_insert_during_growth_is_not_lost() {
 
 #[test]
 fn loom_a_handle_dropped_during_growth_leaves_everything_in_place() {
-    model_with(1, || {
+    crate::sync::model(1, || {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| {
             handle.insert(LOW, 11);
@@ -157,7 +150,7 @@ fn loom_a_handle_dropped_during_growth_leaves_everything_in_place() {
 
 #[test]
 fn loom_a_reader_during_growth_never_misses() {
-    model_with(1, || {
+    crate::sync::model(1, || {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| handle.get(LOW));
         let handle = map.handle();
