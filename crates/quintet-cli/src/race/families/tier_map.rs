@@ -36,7 +36,10 @@ const WORKLOADS: &[Workload] = &[
         "load50",
         "get",
     ),
-    workload("get-load80", "lookups with four of five cells in use", "load80", "get"),
+    Workload {
+        headline: true,
+        ..workload("get-load80", "lookups with four of five cells in use", "load80", "get")
+    },
     workload("get-load100", "lookups after as many adds as there are cells", "load100", "get"),
     workload("update", "replace values: the record is written anew", "load50", "update"),
     workload("add", "fill a table made for its entries", "life", "life"),
