@@ -2,7 +2,7 @@
 
 use super::domain::Core;
 use super::retired::Retired;
-use super::seat::{DUE, Kept, NEVER, SeatState};
+use super::seat::{DUE, Kept, NEVER, OUTSIDE, SeatState};
 use crate::roster::Roster;
 use crate::sync::{MODEL, Ordering, fork};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -111,7 +111,7 @@ impl Scan {
             // ORDERING: Acquire: partners are the Release stores of announce, widen and leave.
             let lower = seat.lower.load(Ordering::Acquire);
             let upper = seat.upper.load(Ordering::Acquire);
-            if lower != NEVER {
+            if lower < OUTSIDE {
                 scan.inside.push((lower, upper));
                 scan.floor = scan.floor.min(lower);
             }
@@ -137,7 +137,7 @@ fn sweep_after_fork(core: &Core) {
         // A seat taken since the last fork belongs to a thread of this process.
         let of_an_ancestor = seat.forks.load(Ordering::Relaxed) != forks;
         if thread != 0 && thread != survivor && of_an_ancestor {
-            seat.lower.store(NEVER, Ordering::Release);
+            seat.go_outside();
         }
     });
 }

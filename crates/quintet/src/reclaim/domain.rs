@@ -5,8 +5,8 @@ use super::handle::{Handle, QuietHandle};
 use super::local;
 use super::retired::Retired;
 use super::seat::SeatState;
-use super::section::Section;
-use crate::roster::Roster;
+use super::section::{Section, Spot};
+use crate::roster::{Roster, Seat};
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Barrier, CachePadded, Mutex, Ordering, fork};
 
 /// Memory that readers share and writers retire. Cheap to clone; dropped with its last clone and handle, and with it
@@ -47,6 +47,13 @@ pub(super) struct Pulse {
     /// Pieces in `returning`.
     pub(super) returns: AtomicUsize,
     pub(super) barrier: Barrier,
+}
+
+impl Core {
+    /// A free seat, or a new one.
+    pub(super) fn take_seat(&self) -> Seat<SeatState> {
+        Roster::join(&self.roster, || SeatState::new(self.pulse.barrier))
+    }
 }
 
 impl Default for Domain {
@@ -103,6 +110,12 @@ impl Domain {
     pub fn pin(&self) -> Section<'_> {
         let seat = local::seat(&self.core);
         Section::enter(&self.core, seat)
+    }
+
+    /// The calling thread's seat, for a section in the usual case: that it was the last one the thread used.
+    #[inline(always)]
+    pub fn spot(&self) -> Option<Spot<'_>> {
+        local::last(&self.core).map(|seat| Spot::new(&self.core, seat))
     }
 
     /// Seals and frees what can be freed now: the garbage of the calling thread's seat and of vacated seats. What

@@ -21,8 +21,8 @@
 use super::collect;
 use super::domain::{Core, Domain};
 use super::seat::{DUE, SeatState};
-use super::section::{Section, Visit};
-use crate::roster::{Roster, Seat};
+use super::section::{Section, Spot, Visit};
+use crate::roster::Seat;
 use crate::sync::Arc;
 
 /// A registered seat: each read section is entered by [`pin`](Self::pin).
@@ -50,13 +50,19 @@ pub struct Offline<'a> {
 impl Handle {
     pub(super) fn new(domain: &Domain) -> Self {
         let core = Arc::clone(&domain.core);
-        Self { seat: Roster::join(&core.roster, SeatState::new), core }
+        Self { seat: core.take_seat(), core }
     }
 
     /// Enters a read section.
     #[inline(always)]
     pub fn pin(&self) -> Section<'_> {
         Section::enter(&self.core, &self.seat)
+    }
+
+    /// This seat, for a section in the usual case.
+    #[inline(always)]
+    pub fn spot(&self) -> Spot<'_> {
+        Spot::new(&self.core, &self.seat)
     }
 
     /// Frees what can be freed now. Does nothing while a section is open.
@@ -85,7 +91,7 @@ impl QuietHandle {
 
     fn go_inside(&self) {
         let pulse = &self.inner.core.pulse;
-        self.inner.seat.enter(&pulse.era, pulse.barrier);
+        self.inner.seat.enter(&pulse.era);
     }
 
     /// Loads shared pointers, without entering anything.

@@ -53,11 +53,17 @@ fn orphan(seat: Seat<SeatState>) {
 /// The calling thread's seat in `core`'s roster.
 #[inline(always)]
 pub(super) fn seat(core: &Core) -> &SeatState {
+    last(core).unwrap_or_else(|| seat_slow(core))
+}
+
+/// The same, if it was the last one this thread used.
+#[inline(always)]
+pub(super) fn last(core: &Core) -> Option<&SeatState> {
     let roster = &raw const *core.roster;
     match LAST.try_with(Cell::get) {
         // SAFETY: `SEATS` owns the seat (K2), and `core` keeps the roster and so the node alive.
-        Ok((last, seat)) if std::ptr::eq(last, roster) => unsafe { &*seat },
-        _ => seat_slow(core),
+        Ok((last, seat)) if std::ptr::eq(last, roster) => Some(unsafe { &*seat }),
+        _ => None,
     }
 }
 
@@ -68,7 +74,7 @@ fn seat_slow(core: &Core) -> &SeatState {
         let known = seats.iter().position(|seat| Arc::ptr_eq(seat.roster(), &core.roster));
         let index = known.unwrap_or_else(|| {
             seats.retain(|seat| !seat.roster().is_closed()); // (K1)
-            let seat = Roster::join(&core.roster, SeatState::new);
+            let seat = core.take_seat();
             // ORDERING: Relaxed: read by a sweep of a forked child, for seats taken before the fork.
             seat.forks.store(fork::seen().0, Ordering::Relaxed);
             seat.thread.store(fork::thread_key(), Ordering::Relaxed);
@@ -82,7 +88,7 @@ fn seat_slow(core: &Core) -> &SeatState {
     });
     found.unwrap_or_else(|_| {
         // The thread's locals are gone: a seat for one section (K3).
-        let seat = Roster::join(&core.roster, SeatState::new);
+        let seat = core.take_seat();
         // SAFETY: `core` keeps the roster alive for as long as the result is borrowed.
         let state: &SeatState = unsafe { seat.state_unbound() };
         orphan(seat);

@@ -75,4 +75,4 @@ pub use collect::{BATCH, BATCH_BYTES};
 pub use domain::{Backlog, Domain};
 pub use handle::{Handle, Offline, QuietHandle};
 pub use retired::{Freed, Retired};
-pub use section::{Section, Visit};
+pub use section::{Brief, Section, Spot, Visit};

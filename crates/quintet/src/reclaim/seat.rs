@@ -13,6 +13,10 @@ use std::cell::{Cell, RefCell};
 /// The era that never comes: `lower = NEVER` is "outside", `upper = NEVER` is "everything from lower on".
 pub(super) const NEVER: u64 = u64::MAX;
 
+/// "Outside" where entering takes a fence: the usual way in looks for [`NEVER`] and need not ask for the barrier. Every `lower`
+/// from here on is outside.
+pub(super) const OUTSIDE: u64 = NEVER - 1;
+
 /// The state of a seat. What every section touches comes first, on one line.
 #[repr(C)]
 pub(super) struct SeatState {
@@ -21,6 +25,8 @@ pub(super) struct SeatState {
     /// 0 in the usual case: one section, no work for its end. Else [`DUE`] and [`ORPHANED`], and in
     /// steps of [`NESTED`] the sections open besides the first.
     unusual: Cell<u64>,
+    /// What `lower` is outside: [`NEVER`], or [`OUTSIDE`] in fence mode.
+    outside: u64,
     pub(super) collecting: Cell<bool>,
     /// Names the owning thread if this is a thread-local seat, else 0.
     pub(super) thread: AtomicUsize,
@@ -68,9 +74,11 @@ impl std::fmt::Debug for SeatState {
 }
 
 impl SeatState {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(barrier: Barrier) -> Self {
+        let outside = if barrier.is_usual() { NEVER } else { OUTSIDE };
         Self {
-            lower: AtomicU64::new(NEVER),
+            lower: AtomicU64::new(outside),
+            outside,
             upper: AtomicU64::new(0),
             unusual: Cell::new(0),
             collecting: Cell::new(false),
@@ -86,17 +94,33 @@ impl SeatState {
 
     /// Opens a section. The first announces the present era. Returns the announced `upper`.
     #[inline(always)]
-    pub(super) fn enter(&self, era: &AtomicU64, barrier: Barrier) -> u64 {
-        if self.is_inside() {
-            return self.enter_nested();
+    pub(super) fn enter(&self, era: &AtomicU64) -> u64 {
+        self.enter_usual(era).unwrap_or_else(|| self.enter_unusual(era))
+    }
+
+    /// Opens a section if no other is open and no fence is needed.
+    #[inline(always)]
+    pub(super) fn enter_usual(&self, era: &AtomicU64) -> Option<u64> {
+        // ORDERING: Relaxed: our own store.
+        if self.lower.load(Ordering::Relaxed) != NEVER {
+            return None;
         }
-        self.announce(era, barrier)
+        let upper = self.announce(era);
+        // B1: announced before any shared pointer is loaded; partner: the collector's heavy barrier.
+        Barrier::Asymmetric.light();
+        Some(upper)
     }
 
     #[cold]
-    fn enter_nested(&self) -> u64 {
-        self.unusual.set(self.unusual.get() + NESTED);
-        self.upper()
+    fn enter_unusual(&self, era: &AtomicU64) -> u64 {
+        if self.is_inside() {
+            self.unusual.set(self.unusual.get() + NESTED);
+            return self.upper();
+        }
+        let upper = self.announce(era);
+        // B1, as above.
+        Barrier::Fence.light();
+        upper
     }
 
     /// What this seat announces as `upper`.
@@ -107,7 +131,7 @@ impl SeatState {
     }
 
     #[inline(always)]
-    fn announce(&self, era: &AtomicU64, barrier: Barrier) -> u64 {
+    fn announce(&self, era: &AtomicU64) -> u64 {
         // ORDERING: Acquire: partner is the seal's fetch_add. Reading the era of a seal means seeing its unlinks,
         // so what `retire < lower` calls unreachable is unreachable for us.
         let now = era.load(Ordering::Acquire);
@@ -115,8 +139,6 @@ impl SeatState {
         // last section did before it. Either order of the two stores is right.
         self.upper.store(now, Ordering::Release);
         self.lower.store(now, Ordering::Release);
-        // B1: announced before any shared pointer is loaded; partner: the collector's heavy barrier.
-        barrier.light();
         now
     }
 
@@ -128,15 +150,28 @@ impl SeatState {
             self.unusual.set(unusual - NESTED);
             return false;
         }
-        // ORDERING: Release: partner is the scan's Acquire: what we read, we read before.
-        self.lower.store(NEVER, Ordering::Release);
+        self.go_outside();
         unusual != 0
+    }
+
+    /// Closes the section that [`enter_usual`](Self::enter_usual) opened; work that waits goes on waiting.
+    #[inline(always)]
+    pub(super) fn leave_usual(&self) {
+        // ORDERING: Release, as in `go_outside`.
+        self.lower.store(NEVER, Ordering::Release);
+    }
+
+    /// Announces that nothing is read any more.
+    #[inline(always)]
+    pub(super) fn go_outside(&self) {
+        // ORDERING: Release: partner is the scan's Acquire: what we read, we read before.
+        self.lower.store(self.outside, Ordering::Release);
     }
 
     #[inline(always)]
     pub(super) fn is_inside(&self) -> bool {
         // ORDERING: Relaxed: our own store.
-        self.lower.load(Ordering::Relaxed) != NEVER
+        self.lower.load(Ordering::Relaxed) != self.outside
     }
 
     /// Notes work for the moment the last section is left.
@@ -155,8 +190,7 @@ impl SeatState {
     /// Ends every section of this seat, forgotten ones too. The caller knows that no reference is left.
     pub(super) fn leave_all(&self) {
         self.unusual.set(self.unusual.get() % NESTED);
-        // ORDERING: Release, as in `leave`.
-        self.lower.store(NEVER, Ordering::Release);
+        self.go_outside();
     }
 
     /// Widens the interval to the present era, or without end (E3, E7).

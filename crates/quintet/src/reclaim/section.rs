@@ -4,7 +4,7 @@ use super::collect;
 use super::domain::Core;
 use super::retired::Retired;
 use super::seat::{NEVER, SeatState};
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -28,6 +28,54 @@ pub struct Visit<'a> {
 #[derive(Debug)]
 pub struct Section<'a> {
     visit: Visit<'a>,
+}
+
+/// A seat from which sections of the usual kind are entered.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot<'a> {
+    core: &'a Core,
+    seat: &'a SeatState,
+}
+
+/// A read section in the usual case: no other section open, no fence needed, the era unchanged. It has no slow half, so that
+/// what the caller holds in registers stays there.
+#[derive(Debug)]
+pub struct Brief<'a> {
+    era: &'a AtomicU64,
+    upper: u64,
+    seat: &'a SeatState,
+}
+
+impl<'a> Spot<'a> {
+    #[inline(always)]
+    pub(super) fn new(core: &'a Core, seat: &'a SeatState) -> Self {
+        Self { core, seat }
+    }
+
+    /// Enters a section if the case is the usual one; if not, enter a [`Section`].
+    #[inline(always)]
+    pub fn enter(self) -> Option<Brief<'a>> {
+        let era = &self.core.pulse.era;
+        let upper = self.seat.enter_usual(era)?;
+        Some(Brief { era, upper, seat: self.seat })
+    }
+}
+
+impl Brief<'_> {
+    /// To be asked after each load of a shared pointer: may it be followed? If not, give up (E3).
+    #[inline(always)]
+    #[must_use]
+    pub fn check(&self) -> bool {
+        // ORDERING: Relaxed, as in `Visit::check`.
+        self.era.load(Ordering::Relaxed) == self.upper
+    }
+}
+
+impl Drop for Brief<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.seat.leave_usual();
+    }
 }
 
 impl<'a> Visit<'a> {
@@ -77,7 +125,7 @@ impl<'a> Visit<'a> {
 impl<'a> Section<'a> {
     #[inline(always)]
     pub(super) fn enter(core: &'a Core, seat: &'a SeatState) -> Self {
-        let upper = seat.enter(&core.pulse.era, core.pulse.barrier);
+        let upper = seat.enter(&core.pulse.era);
         Self { visit: Visit::new(core, seat, upper) }
     }
 }

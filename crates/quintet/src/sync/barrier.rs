@@ -19,6 +19,9 @@
 
 use super::{Ordering, fence};
 
+/// Under a checker nobody can interrupt other threads: both forms are fences, and what is written for the first is checked all the same.
+const CHECKED: bool = cfg!(any(quintet_loom, quintet_shuttle, quintet_tsan, miri));
+
 /// Which of the two forms is in use. Both parties of one handshake must use the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Barrier {
@@ -34,14 +37,19 @@ impl Barrier {
         if system::available() { Self::Asymmetric } else { Self::Fence }
     }
 
+    /// True if `Asymmetric.light()` may stand for this one's: then readers need not ask which it is.
+    pub(crate) fn is_usual(self) -> bool {
+        self == Self::Asymmetric || CHECKED
+    }
+
     /// The reader's half: between its store and its load (B1).
     #[inline(always)]
     pub(crate) fn light(self) {
         match self {
-            Self::Asymmetric => {
+            Self::Asymmetric if !CHECKED => {
                 std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst)
             }
-            Self::Fence => fence(Ordering::SeqCst),
+            _ => fence(Ordering::SeqCst),
         }
     }
 
