@@ -22,6 +22,31 @@
 /// Both words of a pair.
 pub(crate) type Words = (u64, u64);
 
+/// The first of adjacent pairs whose first word is `word` plus `STEP` times its index. Each word is loaded once (P3, P4), and no branch
+/// depends on them.
+#[inline(always)]
+pub(crate) fn find<const N: usize, const STEP: u64>(
+    pairs: &[AtomicPair; N],
+    word: u64,
+) -> Option<&AtomicPair> {
+    #[cfg(all(
+        target_arch = "x86_64",
+        not(any(quintet_loom, quintet_shuttle, quintet_tsan, miri))
+    ))]
+    if N == 4 {
+        // SAFETY: four pairs.
+        let found = unsafe { x86::find_of_four::<STEP>(&raw const pairs[0], word) };
+        // SAFETY: null, or one of them.
+        return unsafe { found.as_ref() };
+    }
+    let sought = |index: usize| word.wrapping_add(index as u64 * STEP);
+    pairs
+        .iter()
+        .enumerate()
+        .find(|(index, pair)| pair.load_first() == sought(*index))
+        .map(|(_, pair)| pair)
+}
+
 #[cfg(all(any(quintet_tsan, miri), not(any(quintet_loom, quintet_shuttle))))]
 pub(crate) use locked::AtomicPair;
 #[cfg(any(quintet_loom, quintet_shuttle))]
@@ -47,6 +72,46 @@ mod x86 {
 
     // SAFETY: all shared access goes through the atomic instructions below.
     unsafe impl Sync for AtomicPair {}
+
+    /// See [`find`](super::find); null if there is none.
+    ///
+    /// # Safety
+    /// Four pairs are there.
+    #[inline(always)]
+    pub(super) unsafe fn find_of_four<const STEP: u64>(
+        pairs: *const AtomicPair,
+        word: u64,
+    ) -> *const AtomicPair {
+        let found: *const AtomicPair;
+        // SAFETY: the places are valid and aligned. ORDERING: Acquire, as in `load_vector`.
+        unsafe {
+            asm!(
+                "xor {found:e}, {found:e}",
+                "lea {sought}, [{word} + 3 * {step}]",
+                "cmp qword ptr [{pairs} + 48], {sought}",
+                "lea {place}, [{pairs} + 48]",
+                "cmove {found}, {place}",
+                "lea {sought}, [{word} + 2 * {step}]",
+                "cmp qword ptr [{pairs} + 32], {sought}",
+                "lea {place}, [{pairs} + 32]",
+                "cmove {found}, {place}",
+                "lea {sought}, [{word} + {step}]",
+                "cmp qword ptr [{pairs} + 16], {sought}",
+                "lea {place}, [{pairs} + 16]",
+                "cmove {found}, {place}",
+                "cmp qword ptr [{pairs}], {word}",
+                "cmove {found}, {pairs}",
+                found = out(reg) found,
+                sought = out(reg) _,
+                place = out(reg) _,
+                pairs = in(reg) pairs,
+                word = in(reg) word,
+                step = const STEP,
+                options(nostack),
+            );
+        }
+        found
+    }
 
     impl AtomicPair {
         pub(crate) const fn new(first: u64, second: u64) -> Self {
@@ -355,7 +420,20 @@ mod model {
 
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests {
-    use super::AtomicPair;
+    use super::{AtomicPair, find};
+
+    #[test]
+    fn finds_the_first_pair_with_its_own_word() {
+        let pairs = [7, 16, 23, 0].map(|first| AtomicPair::new(first, first + 1));
+        let found = |word| find::<4, 8>(&pairs, word).map(AtomicPair::load);
+        assert_eq!(found(7), Some((7, 8)), "index 0 wins over index 2");
+        assert_eq!(found(8), Some((16, 17)));
+        assert_eq!(found(0u64.wrapping_sub(24)), Some((0, 1)), "sums wrap around");
+        assert_eq!(found(16), None, "the word of index 1 counts at index 1 only");
+        let two = [5, 9].map(|first| AtomicPair::new(first, 0));
+        assert_eq!(find::<2, 4>(&two, 5).map(AtomicPair::load_first), Some(5));
+        assert!(find::<2, 4>(&two, 9).is_none());
+    }
 
     #[test]
     fn exchange_needs_both_words() {

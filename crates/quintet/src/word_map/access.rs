@@ -7,7 +7,7 @@
 
 use super::core::Core;
 use super::table::Table;
-use crate::reclaim::{Handle, Section};
+use crate::reclaim::{Brief, Handle, Section};
 use crate::roster::{Roster, Seat};
 use crate::sync::{AtomicI64, Ordering};
 use std::cell::{Cell, OnceCell};
@@ -119,6 +119,16 @@ impl Access {
             Entrance::Own(handle) => handle.pin(),
             Entrance::Thread => core.domain.pin(),
         }
+    }
+
+    /// Enters a section in the usual case; see [`Brief`].
+    #[inline(always)]
+    pub(crate) fn enter_briefly<'s>(&'s self, core: &'s Core) -> Option<Brief<'s>> {
+        let spot = match &self.entrance {
+            Entrance::Own(handle) => handle.spot(),
+            Entrance::Thread => core.domain.spot()?,
+        };
+        spot.enter()
     }
 
     /// Frees what this thread has retired and nobody can reach any more.

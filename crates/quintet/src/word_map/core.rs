@@ -21,7 +21,7 @@ use super::access::{Access, Tally};
 use super::builder::Settings;
 use super::table::{Probe, Seen, Table};
 use super::word::State;
-use crate::reclaim::{Domain, Section};
+use crate::reclaim::{Brief, Domain, Section};
 use crate::region::AllocError;
 use crate::roster::Roster;
 use crate::sync::{Arc, AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering};
@@ -36,6 +36,13 @@ pub(crate) enum Act {
     Put(u64),
     /// Take it out, if present.
     Remove,
+}
+
+/// What a writer expects to find. Wrong guesses cost time only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expect {
+    Present,
+    Either,
 }
 
 /// Why an attempt ended without an answer.
@@ -123,20 +130,22 @@ impl Core {
     /// The value of `key`.
     #[inline]
     pub(crate) fn get(&self, access: &Access, key: u64) -> Option<u64> {
-        let glance = self.glance(&access.enter(self), key);
-        glance.unwrap_or_else(|()| self.get_slow(access, key))
+        let glance = access.enter_briefly(self).and_then(|brief| self.lone(&brief)?.glance(key));
+        glance.unwrap_or_else(|| self.get_slow(access, key))
     }
 
-    /// A lookup in the usual case: one table. `Err` says nothing about the key.
+    /// The table, if there is just one.
     #[inline(always)]
-    fn glance(&self, section: &Section<'_>, key: u64) -> Result<Option<u64>, ()> {
-        let Some(table) = self.only_table(section)? else { return Ok(None) };
-        let seen = table.probe(key).look();
-        match seen.state {
-            State::Live => Ok(Some(seen.value)),
-            State::Empty | State::Tomb => Ok(None),
-            _ => Err(()),
+    fn lone<'s>(&self, brief: &'s Brief<'_>) -> Option<&'s Table> {
+        // ORDERING: Acquire: partner is the exchange that published the table.
+        let table = self.root.load(Ordering::Acquire);
+        if !brief.check() {
+            return None;
         }
+        // SAFETY: as in `follow`.
+        let table = unsafe { table.as_ref() }?;
+        // ORDERING: Relaxed: only asks whether there is work to share.
+        table.next().load(Ordering::Relaxed).is_null().then_some(table)
     }
 
     /// The table, if there is one at most.
@@ -208,8 +217,9 @@ impl Core {
         let section = access.enter(self);
         self.prefetch_in(&section, keys.iter().copied());
         for (&key, value) in keys.iter().zip(values) {
-            let glance = self.glance(&section, key);
-            *value = glance.unwrap_or_else(|()| self.get_slow(access, key));
+            let glance =
+                self.only_table(&section).ok().flatten().and_then(|table| table.glance(key));
+            *value = glance.unwrap_or_else(|| self.get_slow(access, key));
         }
     }
 
@@ -231,9 +241,11 @@ impl Core {
         &self,
         access: &Access,
         key: u64,
+        expect: Expect,
         mut decide: impl FnMut(Option<u64>) -> Act,
     ) -> Result<Change, AllocError> {
-        let (change, due) = match self.apply_at_once(access, key, &mut decide) {
+        let at_once = self.apply_at_home(access, key, expect, &mut decide);
+        let (change, due) = match at_once.or_else(|| self.apply_at_once(access, key, &mut decide)) {
             Some(outcome) => outcome,
             None => self.apply_slow(access, key, &mut decide)?,
         };
@@ -244,16 +256,49 @@ impl Core {
         Ok(change)
     }
 
-    /// The usual case: one table. `None` says that nothing has happened.
+    /// The usual case: one table, and the key's home has it or a slot for it. `None` says that nothing has happened.
     #[inline(always)]
+    fn apply_at_home(
+        &self,
+        access: &Access,
+        key: u64,
+        expect: Expect,
+        decide: &mut impl FnMut(Option<u64>) -> Act,
+    ) -> Option<(Change, Due)> {
+        let brief = access.enter_briefly(self)?;
+        let table = self.lone(&brief)?;
+        let aim = table.aim(key)?;
+        if expect == Expect::Either && aim.is_free() {
+            let Act::Put(value) = decide(None) else {
+                return Some(((None, None), Due::Nothing));
+            };
+            let due = aim.take(value).then(|| self.account_added(access, table))?;
+            return Some(((None, Some(value)), due));
+        }
+        let found = aim.find()?;
+        let before = Some(found.1);
+        match decide(before) {
+            Act::Keep => Some(((before, before), Due::Nothing)),
+            Act::Put(value) => {
+                aim.replace(found, value).then_some(((before, Some(value)), Due::Nothing))
+            }
+            Act::Remove => {
+                let due = aim.remove(found).then(|| self.account_removed(access, table))?;
+                Some(((before, None), due))
+            }
+        }
+    }
+
+    /// The case of one table. `None` says that nothing has happened.
+    #[inline(never)]
     fn apply_at_once(
         &self,
         access: &Access,
         key: u64,
         decide: &mut impl FnMut(Option<u64>) -> Act,
     ) -> Option<(Change, Due)> {
-        let section = access.enter(self);
-        let table = self.only_table(&section).ok()??;
+        let brief = access.enter_briefly(self)?;
+        let table = self.lone(&brief)?;
         let mut probe = table.probe(key);
         loop {
             let seen = probe.look();
@@ -382,24 +427,31 @@ impl Core {
     /// Keeps the books after an exchange.
     #[inline(always)]
     fn account(&self, access: &Access, table: &Table, from: State, after: Option<u64>) -> Due {
-        if from == State::Live && after.is_some() {
-            return Due::Nothing;
-        }
-        let tally = access.tally(self);
-        match from {
-            State::Live => {
-                tally.add(-1);
-                if tally.count_removed(table) { Due::Shrinking } else { Due::Nothing }
-            }
-            State::Empty => {
-                tally.add(1);
-                if tally.count_used(table) { Due::Growing } else { Due::Nothing }
-            }
+        match (from, after) {
+            (State::Live, Some(_)) => Due::Nothing,
+            (State::Live, None) => self.account_removed(access, table),
+            (State::Empty, _) => self.account_added(access, table),
             _ => {
-                tally.add(1);
+                access.tally(self).add(1);
                 Due::Nothing
             }
         }
+    }
+
+    /// An EMPTY slot was used.
+    #[inline(always)]
+    fn account_added(&self, access: &Access, table: &Table) -> Due {
+        let tally = access.tally(self);
+        tally.add(1);
+        if tally.count_used(table) { Due::Growing } else { Due::Nothing }
+    }
+
+    /// An entry was removed.
+    #[inline(always)]
+    fn account_removed(&self, access: &Access, table: &Table) -> Due {
+        let tally = access.tally(self);
+        tally.add(-1);
+        if tally.count_removed(table) { Due::Shrinking } else { Due::Nothing }
     }
 }
 

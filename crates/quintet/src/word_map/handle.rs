@@ -1,7 +1,7 @@
 //! A thread's registered access, and everything one can do with it.
 
 use super::access::Access;
-use super::core::Act;
+use super::core::{Act, Expect};
 use super::iter::{Drain, Iter};
 use super::{Integer, Word, WordMap};
 use crate::migrate::capacity_for;
@@ -94,15 +94,17 @@ impl<'m, K: Word, V: Word> Handle<'m, K, V> {
     fn apply(
         &self,
         key: K,
+        expect: Expect,
         mut decide: impl FnMut(Option<V>) -> Choice<V>,
     ) -> Result<(Option<V>, Option<V>), AllocError> {
-        let outcome = self.map.core.apply(&self.access, key.to_word(), |found| {
-            match decide(found.map(WordMap::<K, V>::value)) {
-                Choice::Keep => Act::Keep,
-                Choice::Put(value) => Act::Put(value.to_word()),
-                Choice::Remove => Act::Remove,
-            }
-        });
+        let outcome =
+            self.map.core.apply(&self.access, key.to_word(), expect, |found| {
+                match decide(found.map(WordMap::<K, V>::value)) {
+                    Choice::Keep => Act::Keep,
+                    Choice::Put(value) => Act::Put(value.to_word()),
+                    Choice::Remove => Act::Remove,
+                }
+            });
         outcome.map(|(before, after)| {
             (before.map(WordMap::<K, V>::value), after.map(WordMap::<K, V>::value))
         })
@@ -132,7 +134,7 @@ impl<'m, K: Word, V: Word> Handle<'m, K, V> {
     /// [`insert`](Self::insert) that returns an error if memory is needed and cannot be had; the map is then as before.
     #[inline]
     pub fn try_insert(&self, key: K, value: V) -> Result<Option<V>, AllocError> {
-        self.apply(key, |_| Choice::Put(value)).map(|(before, _)| before)
+        self.apply(key, Expect::Either, |_| Choice::Put(value)).map(|(before, _)| before)
     }
 
     /// Gives `key` a value only if it has none; otherwise returns the one it has, which stays. Linearizable.
@@ -141,7 +143,7 @@ impl<'m, K: Word, V: Word> Handle<'m, K, V> {
     /// As [`insert`](Self::insert).
     #[inline]
     pub fn insert_new(&self, key: K, value: V) -> Option<V> {
-        let outcome = self.apply(key, |found| match found {
+        let outcome = self.apply(key, Expect::Either, |found| match found {
             Some(_) => Choice::Keep,
             None => Choice::Put(value),
         });
@@ -152,7 +154,7 @@ impl<'m, K: Word, V: Word> Handle<'m, K, V> {
     #[inline]
     pub fn remove(&self, key: K) -> Option<V> {
         // Removing allocates nothing, so there is no error to report.
-        self.apply(key, |_| Choice::Remove).ok().and_then(|(before, _)| before)
+        self.apply(key, Expect::Present, |_| Choice::Remove).ok().and_then(|(before, _)| before)
     }
 
     /// Replaces the value of `key` if it is `current`. `Ok` holds the value replaced, `Err` what was there instead.
@@ -161,7 +163,7 @@ impl<'m, K: Word, V: Word> Handle<'m, K, V> {
     pub fn compare_exchange(&self, key: K, current: V, new: V) -> Result<V, Option<V>> {
         let current = current.to_word();
         let mut same = false;
-        let outcome = self.apply(key, |found| {
+        let outcome = self.apply(key, Expect::Present, |found| {
             same = found.is_some_and(|value| value.to_word() == current);
             if same { Choice::Put(new) } else { Choice::Keep }
         });
@@ -179,7 +181,7 @@ impl<'m, K: Word, V: Word> Handle<'m, K, V> {
     /// the map.
     #[inline]
     pub fn update(&self, key: K, mut next: impl FnMut(V) -> V) -> Option<V> {
-        let outcome = self.apply(key, |found| match found {
+        let outcome = self.apply(key, Expect::Present, |found| match found {
             Some(value) => Choice::Put(next(value)),
             None => Choice::Keep,
         });
@@ -195,7 +197,7 @@ impl<'m, K: Word, V: Word> Handle<'m, K, V> {
     /// As [`insert`](Self::insert).
     #[inline]
     pub fn alter(&self, key: K, mut decide: impl FnMut(Option<V>) -> Option<V>) -> Option<V> {
-        let outcome = self.apply(key, |found| match decide(found) {
+        let outcome = self.apply(key, Expect::Present, |found| match decide(found) {
             Some(value) => Choice::Put(value),
             None => Choice::Remove,
         });
@@ -213,7 +215,7 @@ impl<'m, K: Word, V: Word> Handle<'m, K, V> {
         if let Some(value) = self.get(key) {
             return value;
         }
-        let outcome = self.apply(key, |found| match found {
+        let outcome = self.apply(key, Expect::Either, |found| match found {
             Some(_) => Choice::Keep,
             None => Choice::Put(make()),
         });
@@ -255,7 +257,7 @@ impl<'m, K: Word, V: Word> Handle<'m, K, V> {
     pub fn retain(&self, mut keep: impl FnMut(K, V) -> bool) {
         for (key, _) in self.iter() {
             // Removing allocates nothing.
-            let _ = self.apply(key, |found| match found {
+            let _ = self.apply(key, Expect::Present, |found| match found {
                 Some(value) if !keep(key, value) => Choice::Remove,
                 _ => Choice::Keep,
             });

@@ -73,7 +73,7 @@ impl Core {
         let backlog_bytes = self.domain.backlog().bytes;
         WordMapStats {
             len,
-            load: chain.last().map_or(0.0, |table| len as f64 / table.shape().homes() as f64),
+            load: chain.last().map_or(0.0, |table| len as f64 / table.shape().size() as f64),
             probes: chain.first().map_or([0; 16], |table| probes(table)),
             // ORDERING: Relaxed: statistics.
             migrations: self.migrations.load(Ordering::Relaxed),
@@ -116,7 +116,7 @@ fn describe(nth: usize, table: &Table) -> TableStats {
             (_, true) if table.work.is_finished() => TableState::Assimilated,
             (_, true) => TableState::Migrating,
         },
-        homes: table.shape().homes(),
+        homes: table.shape().size(),
         used: table.used(),
         moved: table.work.progress(),
         bytes: table.bytes(),

@@ -9,26 +9,30 @@
 //! **T4.** A probe from the home passes slots of other keys in any state and ends at its own key, at an EMPTY or
 //! EMPTY-frozen, or past the reach in the overflow list (O1). Nobody has ever gone past an EMPTY in search of its key.
 //! **T5.** A failed exchange looks at the same slot again.
+//! **T6.** A probe goes through the slots of a group, beginning at the key's turn and round to it again, and then to the next group.
+//! So a group with the key, or with an EMPTY, is the last one of its probe.
 
 use super::overflow::Overflow;
-use super::word::{SPARE_BITS, Shape, SlotWord, Sought, State};
+use super::word::{GROUP, SPARE_BITS, STEP, Shape, SlotWord, Sought, State};
 use crate::hash::WordMixer;
 use crate::migrate::{Election, Work, load_of};
 use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
+use crate::sync::pair::find;
 use crate::sync::prefetch::prefetch_read;
 use crate::sync::{AtomicBool, AtomicPair, AtomicPtr, AtomicUsize, CachePadded, MODEL, Ordering};
 use std::fmt;
+use std::ptr;
 
 /// What a table is made with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// log2 of the number of homes.
+    /// log2 of the size.
     pub(crate) bits: u32,
     pub(crate) seed: u64,
     /// The seed was changed at this size already.
     pub(crate) reseeded: bool,
-    /// Share of the homes that may be used before the table is left.
+    /// Share of the size that may be used before the table is left.
     pub(crate) max_load: f64,
     /// Slots in one chunk of a migration.
     pub(crate) chunk: usize,
@@ -95,8 +99,8 @@ impl Table {
             mixer: Mixer::new(plan.seed),
             slots: Buffer::try_new(shape.slots(), plan.pages)?,
             reach: shape.reach(),
-            batch: (shape.homes() >> 8).clamp(1, 64),
-            threshold: (load_of(plan.bits, plan.max_load) * shape.homes() as f64) as usize,
+            batch: (shape.size() >> 8).clamp(1, 64),
+            threshold: (load_of(plan.bits, plan.max_load) * shape.size() as f64) as usize,
             next: AtomicPtr::new(std::ptr::null_mut()),
             plan,
             overflow: Overflow::new(),
@@ -155,7 +159,17 @@ impl Table {
     fn probe_hash(&self, hash: u64) -> Probe<'_> {
         let (home, sought) = self.shape.aim(hash);
         let slots = self.slots.as_ptr();
-        Probe { table: self, hash, slots, slot: home, end: home + self.reach, sought }
+        let turn = if self.shape.is_grouped() { sought.turn() } else { 0 };
+        Probe {
+            table: self,
+            hash,
+            slots,
+            first: home,
+            end: home + self.reach,
+            sought,
+            turn,
+            step: 0,
+        }
     }
 
     #[cold]
@@ -168,6 +182,54 @@ impl Table {
         self.overflow.exchange(hash, old, new)
     }
 
+    /// The usual answers: the value of `key`, or that it is absent. `None` says nothing.
+    #[inline(always)]
+    pub(crate) fn glance(&self, key: u64) -> Option<Option<u64>> {
+        let aim = self.aim(key)?;
+        if let Some(slot) = find::<GROUP, STEP>(aim.group, aim.live.bits()) {
+            return Some(Some(slot.load_second()));
+        }
+        if !has_empty(aim.group) {
+            return self.glance_further(key);
+        }
+        // T6: the key is here or absent. It may be here as TOMB or, if a migration has begun, frozen; without a successor
+        // afterwards it was not frozen before.
+        // ORDERING: Acquire: partner is the exchange that publishes the successor; whoever freezes has seen it.
+        self.next.load(Ordering::Acquire).is_null().then_some(None)
+    }
+
+    /// The same for a key whose home is full.
+    #[cold]
+    #[inline(never)]
+    fn glance_further(&self, key: u64) -> Option<Option<u64>> {
+        let seen = self.probe(key).look();
+        match seen.state {
+            State::Live => Some(Some(seen.value)),
+            State::Empty | State::Tomb => Some(None),
+            _ => None,
+        }
+    }
+
+    /// Where `key` is most often found, in a grouped table.
+    #[inline(always)]
+    pub(crate) fn aim(&self, key: u64) -> Option<Aim<'_>> {
+        if !self.shape.is_grouped() {
+            return None;
+        }
+        let (home, sought) = self.shape.aim(self.hash(key));
+        Some(Aim { group: self.group(home), live: sought.word(State::Live), turn: sought.turn() })
+    }
+
+    /// The slots of one group.
+    #[inline(always)]
+    fn group(&self, first: usize) -> &[AtomicPair; GROUP] {
+        debug_assert!(first + GROUP <= self.slots.len());
+        // SAFETY: inside the buffer: a home lies below the size and a group begins at most the reach behind it, less a group.
+        let first = unsafe { self.slots.as_ptr().add(first) };
+        // SAFETY: the buffer lives as long as the table, and its slots are only ever shared.
+        unsafe { &*first.cast() }
+    }
+
     /// Asks the cache for the line where a probe for `key` starts.
     #[inline(always)]
     pub(crate) fn prefetch(&self, key: u64) {
@@ -178,7 +240,7 @@ impl Table {
     #[inline(always)]
     fn slot(&self, index: usize) -> &AtomicPair {
         debug_assert!(index < self.slots.len());
-        // SAFETY: every caller's index is below homes + reach: a home is masked to the homes, a probe
+        // SAFETY: every caller's index is below size + reach: a home lies below the size, a probe
         // adds at most the reach, and a chunk ends at the number of slots.
         unsafe { self.slots.get_unchecked(index) }
     }
@@ -196,7 +258,7 @@ impl Table {
 
     /// Reports `count` removals; true each time a 32nd of the table has been removed.
     pub(crate) fn add_removed(&self, count: usize) -> bool {
-        let share = self.shape.homes() / 32 + 1;
+        let share = self.shape.size() / 32 + 1;
         // ORDERING: Relaxed, as in `add_used`.
         let before = self.removed.fetch_add(count, Ordering::Relaxed);
         before / share != (before + count) / share
@@ -209,7 +271,7 @@ impl Table {
 
     /// Above this nobody waits for the winner of the election any more.
     pub(crate) const fn hard_limit(&self) -> usize {
-        self.shape.homes() - self.shape.homes() * 15 / 100
+        self.shape.size() - self.shape.size() * 15 / 100
     }
 
     #[inline(always)]
@@ -220,7 +282,7 @@ impl Table {
     /// True if few slots are used, with `live` entries in the map: then a long probe is the hash's fault. The live count
     /// knows what has not been reported here yet.
     pub(crate) fn is_sparse(&self, live: usize) -> bool {
-        self.used().max(live) < self.shape.homes() / 5
+        self.used().max(live) < self.shape.size() / 5
     }
 
     /// From now on inserts use the whole reach, and then the list.
@@ -319,24 +381,102 @@ impl Table {
     }
 }
 
-/// A walk from a key's home to its place (T4).
+/// The home of a key in a grouped table: what the usual operations look at and nothing else.
+#[derive(Clone, Copy)]
+pub(crate) struct Aim<'t> {
+    group: &'t [AtomicPair; GROUP],
+    /// The key's word in the first slot, LIVE.
+    live: SlotWord,
+    turn: usize,
+}
+
+impl<'t> Aim<'t> {
+    /// The key's slot and its value, if it is LIVE in its home. No branch depends on which slot it is.
+    #[inline(always)]
+    pub(crate) fn find(&self) -> Option<(&'t AtomicPair, u64)> {
+        let slot = find::<GROUP, STEP>(self.group, self.live.bits())?;
+        Some((slot, slot.load_second()))
+    }
+
+    /// Replaces the value of a key that was found (T2).
+    #[inline(always)]
+    pub(crate) fn replace(&self, found: (&AtomicPair, u64), value: u64) -> bool {
+        let (slot, before) = found;
+        let word = self.word_in(slot).bits();
+        slot.compare_exchange((word, before), (word, value)).is_ok()
+    }
+
+    /// Removes a key that was found.
+    #[inline(always)]
+    pub(crate) fn remove(&self, found: (&AtomicPair, u64)) -> bool {
+        let (slot, before) = found;
+        let word = self.word_in(slot);
+        slot.compare_exchange((word.bits(), before), (word.with(State::Tomb).bits(), before))
+            .is_ok()
+    }
+
+    /// The LIVE word of the key in a slot of its home.
+    #[inline(always)]
+    fn word_in(&self, slot: &AtomicPair) -> SlotWord {
+        let offset = ptr::from_ref(slot).addr() - self.group.as_ptr().addr();
+        self.live.further(offset / size_of::<AtomicPair>())
+    }
+
+    /// True if the slot where the key's probe begins is EMPTY: then it is absent (T4).
+    #[inline(always)]
+    pub(crate) fn is_free(&self) -> bool {
+        self.group[self.turn].load_first() == SlotWord::EMPTY.bits()
+    }
+
+    /// Takes that slot.
+    #[inline(always)]
+    pub(crate) fn take(&self, value: u64) -> bool {
+        let word = self.live.further(self.turn).bits();
+        self.group[self.turn].compare_exchange((SlotWord::EMPTY.bits(), 0), (word, value)).is_ok()
+    }
+}
+
+/// True if a slot of the group is EMPTY; without a branch.
+#[inline(always)]
+fn has_empty(group: &[AtomicPair; GROUP]) -> bool {
+    // The top bit of `(x - 1) & !x` says that x is 0.
+    let zeros = |bits: u64| bits.wrapping_sub(1) & !bits;
+    let any = group.iter().fold(0, |any, slot| any | zeros(slot.load_first()));
+    any >> (u64::BITS - 1) != 0
+}
+
+/// A walk from a key's home to its place (T4, T6).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe<'t> {
     table: &'t Table,
     hash: u64,
     /// Where the slots begin; kept here since loads of slots make the compiler forget what lies in memory.
     slots: *const AtomicPair,
-    slot: usize,
+    /// The first slot of the group.
+    first: usize,
+    /// The last slot within reach.
     end: usize,
+    /// The key's word in the first slot of the group.
     sought: Sought,
+    /// Where the walk through a group begins.
+    turn: usize,
+    /// How many of the group it has passed.
+    step: usize,
 }
 
 impl<'t> Probe<'t> {
+    /// The place within the group.
+    #[inline(always)]
+    fn lane(&self) -> usize {
+        (self.turn + self.step) % GROUP
+    }
+
     #[inline(always)]
     fn place(&self) -> &'t AtomicPair {
-        debug_assert!(self.slot <= self.end && self.slot < self.table.slots.len());
-        // SAFETY: inside the buffer: a home is masked to the homes, and `end` lies at most the reach behind it.
-        let place = unsafe { self.slots.add(self.slot) };
+        debug_assert!(self.first + self.lane() <= self.end);
+        // SAFETY: inside the buffer: a home lies below the size, `end` at most the reach behind it, and a group that
+        // begins before the end ends before it.
+        let place = unsafe { self.slots.add(self.first + self.lane()) };
         // SAFETY: the buffer lives as long as the table, and its slots are only ever shared.
         unsafe { &*place }
     }
@@ -344,19 +484,21 @@ impl<'t> Probe<'t> {
     /// The key's place, or the end of the probe. Called again it looks at the same slot first (T5).
     #[inline(always)]
     pub(crate) fn look(&mut self) -> Seen {
-        while self.slot <= self.end {
-            let slot = self.place();
-            let word = SlotWord::from_bits(slot.load_first());
-            if self.sought.is(word) {
-                // The usual state is asked for first.
-                let state = if self.sought.is_live(word) { State::Live } else { word.state() };
-                return Seen { state, word, value: slot.load_second() };
+        while self.first <= self.end {
+            while self.step < GROUP {
+                let slot = self.place();
+                let word = SlotWord::from_bits(slot.load_first());
+                if self.sought.further(self.lane()).is(word) {
+                    return Seen { state: word.state(), word, value: slot.load_second() };
+                }
+                if !word.has_key() {
+                    return Seen { state: word.state(), word, value: 0 };
+                }
+                self.step += 1;
             }
-            if !word.has_key() {
-                return Seen { state: word.state(), word, value: 0 };
-            }
-            self.slot += 1;
-            self.sought = self.sought.next();
+            self.step = 0;
+            self.first += GROUP;
+            self.sought = self.sought.further(GROUP);
         }
         let (state, value) = self.table.look_in_list(self.hash);
         Seen { state, word: SlotWord::EMPTY, value }
@@ -365,13 +507,13 @@ impl<'t> Probe<'t> {
     /// Gives the place another state and value if it is still as seen.
     #[inline(always)]
     pub(crate) fn exchange(&self, seen: Seen, state: State, value: u64) -> bool {
-        if self.slot > self.end {
+        if self.first > self.end {
             let old = (seen.state, seen.value);
             return self.table.exchange_in_list(self.hash, old, (state, value));
         }
         let word = match state {
             State::EmptyFrozen => SlotWord::EMPTY_FROZEN,
-            state => self.sought.word(state),
+            state => self.sought.further(self.lane()).word(state),
         };
         let slot = self.place();
         slot.compare_exchange((seen.word.bits(), seen.value), (word.bits(), value)).is_ok()
@@ -381,7 +523,7 @@ impl<'t> Probe<'t> {
     #[inline(always)]
     pub(crate) fn is_too_far(&self) -> bool {
         // The end of the probe minus the reach is the home.
-        self.slot + self.table.reach - self.end > self.table.insert_reach()
+        self.first + self.lane() + self.table.reach - self.end > self.table.insert_reach()
     }
 
     /// Copies this LIVE-frozen place to the successor and marks it done. True if a slot was used there.

@@ -1,7 +1,8 @@
 //! The slot's first word: what it says, and how a position gives the key back.
 //!
 //! A slot is two words. The second is the value, all 64 bits of it. The first holds everything else. A table with
-//! 2^k homes takes the top k bits of the hash as the home, so a slot needs to keep only the rest:
+//! 2^k homes takes the top k bits of the hash as the home, so a slot needs to keep only the rest. Homes are one slot
+//! apart in small tables and [`GROUP`] in the others, where each home is the beginning of a cache line:
 //!
 //! ```text
 //!   63                          k        3     0
@@ -95,6 +96,12 @@ impl SlotWord {
         }
     }
 
+    /// The same key and state `count` slots further on (P3).
+    #[inline(always)]
+    pub(crate) const fn further(self, count: usize) -> Self {
+        Self(self.0.wrapping_add(count as u64 * STEP))
+    }
+
     /// The same key in another state.
     #[inline(always)]
     pub(crate) const fn with(self, state: State) -> Self {
@@ -128,6 +135,16 @@ impl fmt::Debug for SlotWord {
     }
 }
 
+/// Slots that a probe compares at once. Four are a cache line.
+pub(crate) const GROUP: usize = if MODEL { 2 } else { 4 };
+
+/// Tables of so many slots, or more, have their homes a group apart; smaller ones lack the bits for the displacements.
+const GROUPED_BITS: u32 = match MODEL {
+    true if cfg!(quintet_loom) => u32::MAX,
+    true => 2,
+    false => 10,
+};
+
 /// The word a key would have, LIVE bits aside, at the displacement reached so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sought(u64);
@@ -138,14 +155,17 @@ impl Sought {
         word.0 ^ self.0 < STEP
     }
 
+    /// The same `count` slots further on (P3).
     #[inline(always)]
-    pub(crate) const fn is_live(self, word: SlotWord) -> bool {
-        word.0 == self.0 | State::Live as u64
+    pub(crate) const fn further(self, count: usize) -> Self {
+        Self(self.0.wrapping_add(count as u64 * STEP))
     }
 
+    /// Where in its group a key of a grouped table begins: keys of one home begin at different slots, so that the first is
+    /// most often the right one.
     #[inline(always)]
-    pub(crate) const fn next(self) -> Self {
-        Self(self.0.wrapping_add(STEP))
+    pub(crate) const fn turn(self) -> usize {
+        (self.0 >> (u64::BITS - GROUP.ilog2())) as usize % GROUP
     }
 
     #[inline(always)]
@@ -160,10 +180,12 @@ pub(crate) const SPARE_BITS: u32 = if MODEL { 8 } else { 0 };
 /// The sizes of one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// log2 of the number of homes.
-    bits: u32,
     /// Homes minus one.
     mask: u64,
+    /// log2 of the number of homes.
+    home_bits: u32,
+    /// log2 of the distance between homes.
+    apart: u32,
 }
 
 impl Shape {
@@ -172,51 +194,60 @@ impl Shape {
     /// A table of 2^48 slots would be larger than any address space.
     pub(crate) const MAX_BITS: u32 = 48;
 
+    /// The shape of a table of size `2^bits`.
     pub(crate) const fn new(bits: u32) -> Self {
         assert!(bits >= Self::MIN_BITS && bits <= Self::MAX_BITS);
-        Self { bits, mask: (1 << bits) - 1 }
+        let apart = if bits < GROUPED_BITS { 0 } else { GROUP.ilog2() };
+        Self { mask: (1 << (bits - apart)) - 1, home_bits: bits - apart, apart }
     }
 
+    /// log2 of the size.
     pub(crate) const fn bits(self) -> u32 {
-        self.bits
+        self.home_bits + self.apart
     }
 
-    /// Number of homes.
-    pub(crate) const fn homes(self) -> usize {
-        1 << self.bits
+    /// The slots that homes and the room between them take. Loads are shares of this.
+    pub(crate) const fn size(self) -> usize {
+        1 << self.bits()
     }
 
-    /// The largest displacement a word can express. At load 0.7 the longest run of 2^28 random keys is about 350 slots.
+    /// True if homes are a group apart.
+    #[inline(always)]
+    pub(crate) const fn is_grouped(self) -> bool {
+        self.apart != 0
+    }
+
+    /// The largest displacement a word can express, one less than a multiple of [`GROUP`]. At load 0.7 the longest run of
+    /// 2^28 random keys is about 350 slots.
     pub(crate) const fn reach(self) -> usize {
         let bits = if MODEL {
-            1
-        } else if self.bits - 3 < 10 {
-            self.bits - 3
+            1 + self.apart
+        } else if self.home_bits - 3 < 10 {
+            self.home_bits - 3
         } else {
             10
         };
         (1 << bits) - 1
     }
 
-    /// Homes, and behind them room for entries displaced from the last ones: there is no wrap-around.
+    /// The size, and behind it room for entries displaced from the last homes: there is no wrap-around.
     pub(crate) const fn slots(self) -> usize {
-        self.homes() + self.reach()
+        self.size() + self.reach()
     }
 
     /// Where to look for a hash, and for which word.
     #[inline(always)]
     pub(crate) const fn aim(self, hash: u64) -> (usize, Sought) {
-        let turned = hash.rotate_left(self.bits);
+        let turned = hash.rotate_left(self.home_bits);
         let home = turned & self.mask;
-        (home as usize, Sought(turned ^ home))
+        ((home << self.apart) as usize, Sought(turned ^ home))
     }
 
     /// The hash of the key in `slot`, given its word (P1).
     pub(crate) const fn hash(self, slot: usize, word: SlotWord) -> u64 {
-        let displacement = (word.0 & (self.mask | SPARE_MASK)) >> 3;
-        let home = slot as u64 - displacement;
+        let home = (slot - self.displacement(word)) as u64 >> self.apart;
         let rest = word.0 & !(self.mask | SPARE_MASK);
-        (rest | home).rotate_right(self.bits)
+        (rest | home).rotate_right(self.home_bits)
     }
 
     /// How far from home the entry lies.
@@ -257,7 +288,7 @@ mod tests {
             let shape = Shape::new(bits);
             for hash in hashes() {
                 let (home, mut sought) = shape.aim(hash);
-                assert_eq!(home as u64, hash >> (64 - bits));
+                assert_eq!(home as u64, hash >> (64 - shape.home_bits) << shape.apart);
                 for displacement in 0..=shape.reach().min(300) {
                     for state in KEYED {
                         let word = sought.word(state);
@@ -266,7 +297,7 @@ mod tests {
                         assert_eq!(shape.hash(home + displacement, word), hash);
                         assert_eq!(shape.displacement(word), displacement);
                     }
-                    sought = sought.next();
+                    sought = sought.further(1);
                 }
             }
         }
@@ -284,14 +315,12 @@ mod tests {
                     let slot = home_a + step;
                     if slot >= home_b && slot - home_b <= shape.reach() {
                         let mut theirs = shape.aim(b).1;
-                        (home_b..slot).for_each(|_| theirs = theirs.next());
+                        (home_b..slot).for_each(|_| theirs = theirs.further(1));
                         for state in KEYED {
                             assert_eq!(sought.is(theirs.word(state)), a == b);
                         }
-                        assert_eq!(sought.is_live(theirs.word(State::Live)), a == b);
-                        assert!(!sought.is_live(theirs.word(State::Tomb)));
                     }
-                    sought = sought.next();
+                    sought = sought.further(1);
                 }
             }
         }
