@@ -1,51 +1,51 @@
 //! How large the next table is, and how much of the old one each operation must move.
 //!
-//! A table of N homes is left when LIVE + TOMB reaches R·N. Of its entries L are live. The next table has N' homes. R is the
+//! A table of size N is left when LIVE + TOMB reaches R·N. Of its entries L are live. The next table has size N'. R is the
 //! highest load for large tables and half of it for those that fit the nearest caches ([`load_of`]): there a mispredicted
 //! step of a probe costs more than the memory it saves.
 //!
-//! **M7.** N' is the smallest power of two with L ≤ R·N'/2, but not below N / [`MOST_SHRINK`]: it starts at most half as
-//! full as it may become, and a table that only collected tombstones is replaced by one of its own size or less. A small table
+//! **M7.** N' is the smallest power of two with L ≤ 0.55·R·N', but not below N / [`MOST_SHRINK`]: it starts little more than half as
+//! full as it may become at most (a full table is noticed a little late, and shall double nevertheless), and a table that only collected tombstones is replaced by one of its own size or less. A small table
 //! that has to grow becomes four times as large: while a table is small, moving costs more than memory does.
 //! **M8.** If every operation that adds an entry first moves `least_quota` slots, the old table is empty before the new
-//! one has to be left. The old table has at most 1.125·N slots (homes, and the reach behind them). They are dealt out
-//! after 1.125·N / M additions. The new table then holds at most L + 1.125·N / M entries. With L ≤ R·N'/2 that is at
-//! most R·N' if M ≥ 2.25·N / (R·N'), and N / N' is at most [`MOST_SHRINK`].
+//! one has to be left. The old table has at most 1.125·N slots (its size, and the reach behind it). They are dealt out
+//! after 1.125·N / M additions. The new table then holds at most L + 1.125·N / M entries. With L ≤ 0.55·R·N' that is at
+//! most R·N' if M ≥ 2.5·N / (R·N'), and N / N' is at most [`MOST_SHRINK`].
 //! **M9.** A mover may sleep with a chunk in its hands. With P threads at most P chunks are in that state when
 //! the last one is dealt out. From then on every operation is handed an unfinished chunk and finishes it itself; operations that run at
 //! the same time may be handed the same one, at most P of them. So P·P further additions at most come before the
 //! end, whoever sleeps and however long. They fit between R and the hard limit unless the table is tiny; if they do
 //! not fit, an addition that finds no slot moves all of the rest at once: the one path whose length is that of a table.
 
-/// Tables of so many homes, or fewer, grow by four (M7).
+/// Tables of this size, or less, grow by four (M7).
 const SMALL_BITS: u32 = if crate::sync::MODEL { 0 } else { 12 };
 
-/// The next table has at least this fraction of the homes (M7).
+/// The next table has at least this fraction of the size (M7).
 pub(crate) const MOST_SHRINK: usize = 4;
 
-/// Tables of so many homes, or fewer, are filled by half as much: half a megabyte of 16-byte slots.
+/// Tables of this size, or less, are filled by half as much: half a megabyte of 16-byte slots.
 const CACHED_BITS: u32 = if crate::sync::MODEL { 0 } else { 15 };
 
-/// The share R of a table of `2^bits` homes that may be filled, if that of large tables is `max_load`.
+/// The share R of a table of size `2^bits` that may be filled, if that of large tables is `max_load`.
 pub(crate) fn load_of(bits: u32, max_load: f64) -> f64 {
     if bits <= CACHED_BITS { max_load / 2.0 } else { max_load }
 }
 
 /// Slots that one operation moves at least, for the share `max_load` of a table that may be filled (M8), and its half.
 pub(crate) fn least_quota(max_load: f64) -> usize {
-    (2.25 * MOST_SHRINK as f64 / load_of(0, max_load)).ceil() as usize
+    (2.5 * MOST_SHRINK as f64 / load_of(0, max_load)).ceil() as usize
 }
 
-/// log2 of the number of homes of the next table (M7).
+/// log2 of the size of the next table (M7).
 pub(crate) fn next_capacity(live: usize, bits: u32, max_load: f64, min_bits: u32) -> u32 {
-    let mut wanted = capacity_for(live.saturating_mul(2), max_load);
+    let mut wanted = capacity_for(live.saturating_mul(20) / 11, max_load);
     if wanted == bits + 1 && bits <= SMALL_BITS {
         wanted += 1;
     }
     wanted.max(bits.saturating_sub(MOST_SHRINK.ilog2())).max(min_bits)
 }
 
-/// log2 of the least number of homes that `live` entries do not fill beyond `max_load`.
+/// log2 of the least size that `live` entries do not fill beyond `max_load`.
 pub(crate) fn capacity_for(live: usize, max_load: f64) -> u32 {
     let mut bits = 0;
     while bits < 63 && live as f64 > load_of(bits, max_load) * (1u64 << bits) as f64 {
@@ -64,6 +64,9 @@ mod tests {
         assert_eq!(next_capacity(350, 10, 0.7, 6), 12);
         assert_eq!(next_capacity(11_468, 15, 0.7, 6), 16);
         assert_eq!(next_capacity(45_000, 16, 0.7, 6), 17);
+        // Noticed a little late, a full table still doubles.
+        assert_eq!(next_capacity(46_500, 16, 0.7, 6), 17);
+        assert_eq!(next_capacity(734_100, 20, 0.7, 6), 21);
         assert_eq!(next_capacity(170, 10, 0.7, 6), 10);
         assert_eq!(next_capacity(50, 10, 0.7, 6), 9);
         assert_eq!(next_capacity(0, 10, 0.7, 6), 8);

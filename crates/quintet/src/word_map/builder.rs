@@ -17,7 +17,7 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     /// The seed was chosen by the user: later ones follow from it.
     pub(crate) fixed_seed: bool,
-    /// log2 of the homes of the first table.
+    /// log2 of the size of the first table.
     pub(crate) first_bits: u32,
 }
 

@@ -107,7 +107,7 @@ impl Core {
         Table::try_new(plan).map(Box::into_raw)
     }
 
-    /// Gives the root a successor of `2^bits` homes, unless it has one (G1).
+    /// Gives the root a successor of size `2^bits`, unless it has one (G1).
     fn start(
         &self,
         section: &Section<'_>,
@@ -192,12 +192,12 @@ impl Core {
         Ok(self.start(section, table, plan.bits, seed, true)?)
     }
 
-    /// Sees to it that the table has at least `2^bits` homes.
+    /// Sees to it that the table has at least size `2^bits`.
     pub(super) fn grow_to(&self, access: &Access, bits: u32) -> Result<(), AllocError> {
         self.resize(access, bits.max(Shape::MIN_BITS), |now, bits| now < bits)
     }
 
-    /// Sees to it that the table has at most `2^bits` homes.
+    /// Sees to it that the table has at most size `2^bits`.
     pub(super) fn shrink_to(&self, access: &Access, bits: u32) -> Result<(), AllocError> {
         self.resize(access, bits.max(Shape::MIN_BITS), |now, bits| now > bits)
     }

@@ -25,8 +25,8 @@ pub enum TableState {
 pub struct TableStats {
     /// How it takes part.
     pub state: TableState,
-    /// Places that keys may call home.
-    pub homes: usize,
+    /// Slots that loads are shares of.
+    pub size: usize,
     /// Slots that hold an entry or the trace of a removed one, as far as threads have reported them.
     pub used: usize,
     /// Chunks handed out for migration, of how many.
@@ -116,7 +116,7 @@ fn describe(nth: usize, table: &Table) -> TableStats {
             (_, true) if table.work.is_finished() => TableState::Assimilated,
             (_, true) => TableState::Migrating,
         },
-        homes: table.shape().size(),
+        size: table.shape().size(),
         used: table.used(),
         moved: table.work.progress(),
         bytes: table.bytes(),
