@@ -22,7 +22,7 @@ pub(super) const OUTSIDE: u64 = NEVER - 1;
 pub(super) struct SeatState {
     pub(super) lower: AtomicU64,
     pub(super) upper: AtomicU64,
-    /// 0 in the usual case: one section, no work for its end. Else [`DUE`] and [`ORPHANED`], and in
+    /// 0 in the usual case: one section, no fence, no work for its end. Else [`DUE`], [`ORPHANED`] and [`FENCED`], and in
     /// steps of [`NESTED`] the sections open besides the first.
     unusual: Cell<u64>,
     /// What `lower` is outside: [`NEVER`], or [`OUTSIDE`] in fence mode.
@@ -55,7 +55,9 @@ pub(super) struct Kept {
 pub(super) const DUE: u64 = 1;
 /// Nobody owns the seat but itself: vacate when the last section is left.
 pub(super) const ORPHANED: u64 = 2;
-const NESTED: u64 = 4;
+/// Entering takes a fence: for as long as the seat lives.
+const FENCED: u64 = 4;
+const NESTED: u64 = 8;
 
 // SAFETY: other threads touch the atomics only; the cells belong to the owner of the seat, of which there is one at a time
 // (Q1, handed over by Q3), and to the domain's drop, when no owner can be inside.
@@ -80,7 +82,7 @@ impl SeatState {
             lower: AtomicU64::new(outside),
             outside,
             upper: AtomicU64::new(0),
-            unusual: Cell::new(0),
+            unusual: Cell::new(if outside == NEVER { 0 } else { FENCED }),
             collecting: Cell::new(false),
             thread: AtomicUsize::new(0),
             forks: AtomicUsize::new(0),
@@ -145,13 +147,22 @@ impl SeatState {
     /// Closes a section. True if it was the last and work waits.
     #[inline(always)]
     pub(super) fn leave(&self) -> bool {
+        if self.unusual.get() != 0 {
+            return self.leave_unusual();
+        }
+        self.leave_usual();
+        false
+    }
+
+    #[cold]
+    fn leave_unusual(&self) -> bool {
         let unusual = self.unusual.get();
         if unusual >= NESTED {
             self.unusual.set(unusual - NESTED);
             return false;
         }
         self.go_outside();
-        unusual != 0
+        unusual & (DUE | ORPHANED) != 0
     }
 
     /// Closes the section that [`enter_usual`](Self::enter_usual) opened; work that waits goes on waiting.
