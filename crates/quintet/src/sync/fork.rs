@@ -10,10 +10,10 @@ static SURVIVOR: AtomicUsize = AtomicUsize::new(0);
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(miri))))]
 std::thread_local! {
-    static ADDRESS: u8 = const { 0 };
+    static ADDRESS: u64 = const { 0 };
 }
 
-/// A number that names the running thread as long as it lives, and keeps naming it in a forked child.
+/// A number that names the running thread as long as it lives, and keeps naming it in a forked child. At least 8.
 #[inline(always)]
 pub(crate) fn thread_key() -> usize {
     #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
@@ -26,7 +26,7 @@ pub(crate) fn thread_key() -> usize {
         pointer
     }
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(miri))))]
-    ADDRESS.try_with(|place| (&raw const *place).addr()).unwrap_or(0)
+    ADDRESS.try_with(|place| (&raw const *place).addr()).unwrap_or(8)
 }
 
 /// How often this process descends from a fork since [`watch`], and the thread that came along last.

@@ -3,7 +3,7 @@
 //! ```text
 //!  reader                                          writer
 //!  enter:  i = readable                            publish: state = NOT_WRITABLE
-//!          inside[i] = 1         (plain)                    readable = new            (Release)
+//!          inside[i] = my key    (plain)                    readable = new            (Release)
 //!          light barrier ─────────────── B1 ──────────────── heavy barrier
 //!          readable == i ?       (Acquire)         drain:   (1) every inside[old] == 0 (Acquire)? yes: write
 //!          no: leave, again                                 (2) parker = me; state = WAITING(old); heavy barrier ─┐
@@ -35,17 +35,26 @@ use crate::sync::{
 use std::cell::UnsafeCell;
 use std::time::Instant;
 
-/// What a reader announces: is it at a place, and on which thread (0: any)?
+/// What a reader announces: is it at a place?
+///
+/// **N1.** A seat that needs fences has the bit [`FENCED`] in all its words, so that in the usual case, where none has it, one
+/// comparison with 0 tells both that no fence is needed and that this is the first guard, or the last.
 #[derive(Debug)]
 pub(super) struct SeatState {
-    /// 0: no guard on that place. A seat of one thread stores 1 for its guards; a shared one counts them.
+    /// At most [`FENCED`]: no guard on that place. Else the key of the one thread that uses the seat, or, in a shared
+    /// seat, [`ONE`] for each guard.
     inside: [AtomicUsize; PLACES],
-    /// Guards beyond the first on that place: the owner's business alone.
+    /// Guards beyond the first on that place, [`ONE`] for each: the owner's business alone.
     further: [AtomicUsize; PLACES],
-    thread: AtomicUsize,
 }
 
-/// More guards than this on one handle are refused.
+/// The mark of N1: below every count and every thread's key.
+const FENCED: usize = 1;
+
+/// One guard in a count.
+const ONE: usize = 2;
+
+/// Counts do not exceed this: further guards on one handle are refused.
 const MOST_GUARDS: usize = usize::MAX / 2;
 
 /// Looks at the seats before the writer prepares to park.
@@ -81,17 +90,15 @@ unsafe impl<T: Send + Sync> Send for Core<T> {}
 unsafe impl<T: Send + Sync> Sync for Core<T> {}
 
 impl SeatState {
-    fn new() -> Self {
+    fn new(mark: usize) -> Self {
         Self {
-            inside: std::array::from_fn(|_| AtomicUsize::new(0)),
-            further: std::array::from_fn(|_| AtomicUsize::new(0)),
-            thread: AtomicUsize::new(0),
+            inside: std::array::from_fn(|_| AtomicUsize::new(mark)),
+            further: std::array::from_fn(|_| AtomicUsize::new(mark)),
         }
     }
 
     /// One more guard on a place that this thread has announced already: its copy is not written while any of them lives (D3),
     /// so there is nothing to confirm.
-    #[cold]
     fn enter_again(&self, place: Place) -> Place {
         let further = place.of(&self.further);
         // ORDERING: Relaxed: this thread alone uses it.
@@ -99,7 +106,7 @@ impl SeatState {
         if count >= MOST_GUARDS {
             too_many_guards();
         }
-        further.store(count + 1, Ordering::Relaxed);
+        further.store(count + ONE, Ordering::Relaxed);
         place
     }
 }
@@ -130,7 +137,12 @@ impl<T> Core<T> {
     }
 
     pub(super) fn join(&self) -> Seat<SeatState> {
-        Roster::join(&self.roster, SeatState::new)
+        Roster::join(&self.roster, || SeatState::new(self.mark()))
+    }
+
+    /// What the words of a seat are when it is at no place (N1).
+    fn mark(&self) -> usize {
+        if self.sign.barrier.is_usual() { 0 } else { FENCED }
     }
 
     /// The copy at a place, for a guard or for the writer.
@@ -171,40 +183,77 @@ impl<T> Core<T> {
     /// Enters the readable copy. Only the thread that owns the seat may call this.
     ///
     /// No value that is stored here is loaded and computed with again by the next section: branches on it are predicted, so
-    /// that the cache misses of consecutive sections overlap.
+    /// that the cache misses of consecutive sections overlap. How many do is a question of how few instructions there are.
     #[inline(always)]
     pub(super) fn enter(&self, seat: &SeatState) -> Place {
-        // ORDERING: Relaxed: only this thread reads it back for its own question (`drain`).
-        seat.thread.store(fork::thread_key(), Ordering::Relaxed);
         let place = self.peek();
         let inside = place.of(&seat.inside);
         // ORDERING: Relaxed: this thread alone writes it.
         if inside.load(Ordering::Relaxed) != 0 {
-            return seat.enter_again(place);
+            return self.enter_slowly(seat);
         }
-        // ORDERING: Relaxed: only a 0 is acted upon; then B1, partner: the heavy barrier of `publish`.
-        inside.store(1, Ordering::Relaxed);
-        if self.confirm(place) { place } else { self.enter_elsewhere(seat, place) }
+        // ORDERING: Relaxed: only its absence is acted upon, or the thread's own key; then B1, partner: the heavy barrier of
+        // `publish`. The usual barrier, by N1.
+        inside.store(fork::thread_key(), Ordering::Relaxed);
+        Barrier::Asymmetric.light();
+        if self.is_readable(place) { place } else { self.enter_elsewhere(seat, place) }
+    }
+
+    /// With a guard there already, or with fences.
+    #[cold]
+    #[inline(never)]
+    fn enter_slowly(&self, seat: &SeatState) -> Place {
+        loop {
+            let place = self.peek();
+            let inside = place.of(&seat.inside);
+            if inside.load(Ordering::Relaxed) > FENCED {
+                return seat.enter_again(place);
+            }
+            // ORDERING: Relaxed, then B1, as in `enter`.
+            inside.store(fork::thread_key(), Ordering::Relaxed);
+            self.sign.barrier.light();
+            if self.is_readable(place) {
+                return place;
+            }
+            self.leave(seat, place);
+        }
     }
 
     /// A publish came in between: leaves, and enters the new place.
     #[cold]
+    #[inline(never)]
     fn enter_elsewhere(&self, seat: &SeatState, place: Place) -> Place {
         self.leave(seat, place);
-        self.enter(seat)
+        self.enter_slowly(seat)
     }
 
     /// Leaves a copy. Only the thread that owns the seat may call this, once per `enter`.
     #[inline(always)]
     pub(super) fn leave(&self, seat: &SeatState, place: Place) {
         // ORDERING: Relaxed: this thread alone writes it.
-        let further = place.of(&seat.further).load(Ordering::Relaxed);
-        if further != 0 {
-            place.of(&seat.further).store(further - 1, Ordering::Relaxed);
-            return;
+        if place.of(&seat.further).load(Ordering::Relaxed) != 0 {
+            return self.leave_slowly(seat, place);
         }
         // ORDERING: Release: partner is the Acquire of `is_clear`: what the guards read, they read before the writer writes.
+        // The usual barrier, by N1.
         place.of(&seat.inside).store(0, Ordering::Release);
+        Barrier::Asymmetric.light();
+        self.left(place);
+    }
+
+    /// With further guards there, or with fences.
+    #[cold]
+    #[inline(never)]
+    fn leave_slowly(&self, seat: &SeatState, place: Place) {
+        let further = place.of(&seat.further);
+        let count = further.load(Ordering::Relaxed);
+        if count > FENCED {
+            further.store(count - ONE, Ordering::Relaxed);
+            return;
+        }
+        // ORDERING: Release, as in `leave`.
+        place.of(&seat.inside).store(count, Ordering::Release);
+        self.sign.barrier.light();
         self.left(place);
     }
 
@@ -214,12 +263,13 @@ impl<T> Core<T> {
         loop {
             let place = self.peek();
             // ORDERING: Relaxed, then B1, as in `enter`.
-            if place.of(&seat.inside).fetch_add(1, Ordering::Relaxed) >= MOST_GUARDS {
+            if place.of(&seat.inside).fetch_add(ONE, Ordering::Relaxed) >= MOST_GUARDS {
                 // Counted back before the panic; the range above MOST_GUARDS is wide enough for all threads there can be.
-                place.of(&seat.inside).fetch_sub(1, Ordering::Relaxed);
+                place.of(&seat.inside).fetch_sub(ONE, Ordering::Relaxed);
                 too_many_guards();
             }
-            if self.confirm(place) {
+            self.sign.barrier.light();
+            if self.is_readable(place) {
                 return place;
             }
             self.leave_shared(seat, place);
@@ -230,7 +280,8 @@ impl<T> Core<T> {
     #[inline]
     pub(super) fn leave_shared(&self, seat: &SeatState, place: Place) {
         // ORDERING: Release, as in `leave`; the read-modify-writes of other threads continue the release sequence.
-        if place.of(&seat.inside).fetch_sub(1, Ordering::Release) == 1 {
+        if place.of(&seat.inside).fetch_sub(ONE, Ordering::Release) <= ONE + FENCED {
+            self.sign.barrier.light();
             self.left(place);
         }
     }
@@ -238,16 +289,15 @@ impl<T> Core<T> {
     /// Ends all guards of a seat, forgotten ones too. The caller knows that no reference is left.
     pub(super) fn leave_all(&self, seat: &SeatState) {
         for place in Place::ALL {
-            place.of(&seat.further).store(0, Ordering::Relaxed);
+            place.of(&seat.further).store(self.mark(), Ordering::Relaxed);
             let inside = place.of(&seat.inside);
-            if inside.load(Ordering::Relaxed) != 0 {
+            if inside.load(Ordering::Relaxed) > FENCED {
                 // ORDERING: Release, as in `leave`.
-                inside.store(0, Ordering::Release);
+                inside.store(self.mark(), Ordering::Release);
+                self.sign.barrier.light();
                 self.left(place);
             }
         }
-        // ORDERING: Relaxed, as in `enter`.
-        seat.thread.store(0, Ordering::Relaxed);
     }
 
     /// The place that is readable now. Nothing is announced yet.
@@ -259,26 +309,25 @@ impl<T> Core<T> {
         unsafe { Place::from_word(word) }
     }
 
-    /// The second look: true if the announced place is still readable (D2, D3).
+    /// The second look, behind a light barrier: true if the announced place is still readable (D2, D3).
     #[inline(always)]
-    fn confirm(&self, place: Place) -> bool {
-        self.sign.barrier.light();
+    fn is_readable(&self, place: Place) -> bool {
         // ORDERING: Acquire: partner is the Release store of `publish`: the copy is seen as it was published.
         self.sign.readable.load(Ordering::Acquire) == place.word()
     }
 
-    /// Nobody of a seat is at a place any more: is the writer waiting for that (D6)?
+    /// Nobody of a seat is at a place any more, and a light barrier lies behind that: is the writer waiting for it (D6)?
     #[inline(always)]
     fn left(&self, place: Place) {
-        self.sign.barrier.light();
         // ORDERING: Acquire: partner is the Release store of `arm`.
-        let state = self.sign.state.load(Ordering::Acquire);
-        if state == State::waiting(place).word() {
+        if State::from_word(self.sign.state.load(Ordering::Acquire)).is_waiting() {
             self.wake_writer(place);
         }
     }
 
+    /// Wakes the writer, if it waits for this place.
     #[cold]
+    #[inline(never)]
     fn wake_writer(&self, place: Place) {
         // ORDERING: Acquire: partner is the Release store of `arm`: the parker is there.
         let claim = self.sign.state.compare_exchange(
@@ -327,21 +376,18 @@ impl<T> Core<T> {
     pub(super) fn is_clear(&self, place: Place) -> bool {
         let mut clear = true;
         // ORDERING: Acquire: partner is the Release of `leave`.
-        self.roster.visit(|seat| clear &= place.of(&seat.inside).load(Ordering::Acquire) == 0);
+        self.roster.visit(|seat| clear &= place.of(&seat.inside).load(Ordering::Acquire) <= FENCED);
         clear
     }
 
     /// True if a guard on the place belongs to the calling thread: waiting for it would never end.
     fn waits_for_itself(&self, place: Place) -> bool {
         // A model checker runs all its threads on one.
-        let me = if MODEL { 0 } else { fork::thread_key() };
+        let me = fork::thread_key();
         let mut own = false;
-        self.roster.visit(|seat| {
-            // ORDERING: Relaxed: if it is our key, we wrote it.
-            own |= me != 0
-                && seat.thread.load(Ordering::Relaxed) == me
-                && place.of(&seat.inside).load(Ordering::Relaxed) != 0;
-        });
+        // ORDERING: Relaxed: if it is our key, we wrote it.
+        self.roster
+            .visit(|seat| own |= !MODEL && place.of(&seat.inside).load(Ordering::Relaxed) == me);
         own
     }
 
@@ -460,7 +506,7 @@ impl<T> Core<T> {
 #[inline(never)]
 fn too_many_guards() -> ! {
     panic!(
-        "too many read guards on one handle: half the address space of them is alive or forgotten"
+        "too many read guards on one handle: a quarter of the address space of them is alive or forgotten"
     );
 }
 

@@ -87,7 +87,7 @@ impl<T> Reader<T> {
     /// Looks at the current version: plain stores to this handle's own line, no locked instruction. Never waits.
     ///
     /// # Panics
-    /// If half the address space of guards is alive or forgotten on this handle.
+    /// If a quarter of the address space of guards is alive or forgotten on this handle.
     #[inline(always)]
     pub fn guard(&self) -> Guard<'_, T> {
         let place = self.core.enter(&self.seat);
@@ -163,7 +163,7 @@ impl<T> SharedReader<T> {
     /// Looks at the current version. Never waits.
     ///
     /// # Panics
-    /// If half the address space of guards is alive or forgotten on this handle.
+    /// If a quarter of the address space of guards is alive or forgotten on this handle.
     #[inline]
     pub fn guard(&self) -> SharedGuard<'_, T> {
         let place = self.core.enter_shared(&self.seat.0);
