@@ -1,6 +1,6 @@
 //! Chunks: handed out once in order, then again until they are done.
 
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, load_hint};
 
 /// A chunk to be worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Work {
     pub(crate) fn claim(&self) -> Option<Claim> {
         // ORDERING: Relaxed: the cursor only deals out numbers; what a chunk contains is ordered by its slots.
         // The load keeps the cursor from running away past the end.
-        if self.cursor.load(Ordering::Relaxed) < self.chunks {
+        if load_hint(&self.cursor) < self.chunks {
             let chunk = self.cursor.fetch_add(1, Ordering::Relaxed);
             if chunk < self.chunks {
                 return Some(Claim { chunk, again: false });
@@ -50,8 +50,7 @@ impl Work {
 
     /// Every chunk has been handed out at least once (M2).
     pub(crate) fn is_dealt(&self) -> bool {
-        // ORDERING: Relaxed, as in `claim`.
-        self.cursor.load(Ordering::Relaxed) >= self.chunks
+        load_hint(&self.cursor) >= self.chunks
     }
 
     /// Marks a chunk done. True if this may have been the last one: ask `claim`.
@@ -73,8 +72,7 @@ impl Work {
 
     /// Share of the work that has been handed out, in chunks.
     pub(crate) fn progress(&self) -> (usize, usize) {
-        // ORDERING: Relaxed: a statistic.
-        (self.cursor.load(Ordering::Relaxed).min(self.chunks), self.chunks)
+        (load_hint(&self.cursor).min(self.chunks), self.chunks)
     }
 
     /// The first chunk that is not done.

@@ -98,3 +98,16 @@ pub(crate) fn model(preemptions: usize, check: impl Fn() + Sync + Send + 'static
     builder.max_branches = 20_000;
     builder.check(check);
 }
+
+/// The same for tables that migrate: up to one preemption, and half a minute unless LOOM_MAX_PREEMPTIONS asks for all. What is then
+/// left are late steps with old values of words that many steps look at.
+#[cfg(test)]
+pub(crate) fn model_of_growth(check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = ::loom::model::Builder::new();
+    if builder.preemption_bound.is_none() {
+        builder.preemption_bound = Some(1);
+        builder.max_duration = Some(std::time::Duration::from_secs(30));
+    }
+    builder.max_branches = 20_000;
+    builder.check(check);
+}

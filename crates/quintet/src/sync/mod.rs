@@ -25,7 +25,7 @@ mod loom;
 #[cfg(quintet_loom)]
 use self::loom as backend;
 #[cfg(all(test, quintet_loom))]
-pub(crate) use self::loom::model;
+pub(crate) use self::loom::{model, model_of_growth};
 
 #[cfg(all(quintet_shuttle, not(quintet_loom)))]
 mod shuttle;
@@ -52,3 +52,11 @@ pub(crate) use {
 
 /// True while a model checker runs the code: sizes shrink so that rare paths become common.
 pub(crate) const MODEL: bool = cfg!(any(quintet_loom, quintet_shuttle));
+
+/// Loads a number that is only a hint: an old value costs effort and no more. A checker gets the newest, so that its time goes into
+/// what matters.
+#[inline(always)]
+pub(crate) fn load_hint(number: &AtomicUsize) -> usize {
+    // ORDERING: Relaxed: a hint.
+    if MODEL { number.fetch_add(0, Ordering::Relaxed) } else { number.load(Ordering::Relaxed) }
+}

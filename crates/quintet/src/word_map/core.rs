@@ -20,7 +20,7 @@
 use super::access::{Access, Tally};
 use super::builder::Settings;
 use super::table::{Probe, Seen, Table};
-use super::word::State;
+use super::word::{GROUPS, State};
 use crate::reclaim::{Brief, Domain, Section};
 use crate::region::AllocError;
 use crate::roster::Roster;
@@ -244,8 +244,9 @@ impl Core {
         expect: Expect,
         mut decide: impl FnMut(Option<u64>) -> Act,
     ) -> Result<Change, AllocError> {
-        let at_once = self.apply_at_home(access, key, expect, &mut decide);
-        let (change, due) = match at_once.or_else(|| self.apply_at_once(access, key, &mut decide)) {
+        let at_home =
+            if GROUPS { self.apply_at_home(access, key, expect, &mut decide) } else { None };
+        let (change, due) = match at_home.or_else(|| self.apply_at_once(access, key, &mut decide)) {
             Some(outcome) => outcome,
             None => self.apply_slow(access, key, &mut decide)?,
         };

@@ -1,5 +1,5 @@
 //! The slot protocol under loom: every order of steps that the memory model allows, up to two preemptions where one table
-//! is at work and one (a sleep at any step) where tables are migrated. LOOM_MAX_PREEMPTIONS asks for more.
+//! is at work and one (a sleep at any step) where tables are migrated; see `model_of_growth`.
 //!
 //! Tables are as small as they get: two homes, one slot behind them, chunks of two. A key's top bit is its home.
 
@@ -73,7 +73,7 @@ fn loom_insert_and_remove_of_one_key() {
 
 #[test]
 fn loom_an_update_survives_the_freeze() {
-    crate::sync::model(1, || {
+    crate::sync::model_of_growth(|| {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| handle.fetch_add(LOW, 1));
         let handle = map.handle();
@@ -86,7 +86,7 @@ fn loom_an_update_survives_the_freeze() {
 
 #[test]
 fn loom_two_movers_on_one_slot() {
-    crate::sync::model(1, || {
+    crate::sync::model_of_growth(|| {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| {
             grow(handle, 2);
@@ -105,7 +105,7 @@ fn loom_two_movers_on_one_slot() {
 /// The other thread may fall asleep with the entry frozen or half copied while the map grows twice.
 #[test]
 fn loom_a_mover_asleep_across_two_growths_changes_nothing() {
-    crate::sync::model(1, || {
+    crate::sync::model_of_growth(|| {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| grow(handle, 2));
         let handle = map.handle();
@@ -120,7 +120,7 @@ fn loom_a_mover_asleep_across_two_growths_changes_nothing() {
 
 #[test]
 fn loom_an_insert_during_growth_is_not_lost() {
-    crate::sync::model(1, || {
+    crate::sync::model_of_growth(|| {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| handle.insert(HIGH, 7));
         let handle = map.handle();
@@ -132,7 +132,7 @@ fn loom_an_insert_during_growth_is_not_lost() {
 
 #[test]
 fn loom_a_handle_dropped_during_growth_leaves_everything_in_place() {
-    crate::sync::model(1, || {
+    crate::sync::model_of_growth(|| {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| {
             handle.insert(LOW, 11);
@@ -150,7 +150,7 @@ fn loom_a_handle_dropped_during_growth_leaves_everything_in_place() {
 
 #[test]
 fn loom_a_reader_during_growth_never_misses() {
-    crate::sync::model(1, || {
+    crate::sync::model_of_growth(|| {
         let map = map(&[(LOW, 10)]);
         let other = spawn(&map, |handle| handle.get(LOW));
         let handle = map.handle();

@@ -20,7 +20,9 @@ use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
 use crate::sync::pair::find;
 use crate::sync::prefetch::prefetch_read;
-use crate::sync::{AtomicBool, AtomicPair, AtomicPtr, AtomicUsize, CachePadded, MODEL, Ordering};
+use crate::sync::{
+    AtomicBool, AtomicPair, AtomicPtr, AtomicUsize, CachePadded, MODEL, Ordering, load_hint,
+};
 use std::fmt;
 use std::ptr;
 
@@ -185,7 +187,7 @@ impl Table {
     /// The usual answers: the value of `key`, or that it is absent. `None` says nothing.
     #[inline(always)]
     pub(crate) fn glance(&self, key: u64) -> Option<Option<u64>> {
-        let aim = self.aim(key)?;
+        let Some(aim) = self.aim(key) else { return self.glance_further(key) };
         if let Some(slot) = find::<GROUP, STEP>(aim.group, aim.live.bits()) {
             return Some(Some(slot.load_second()));
         }
@@ -198,7 +200,7 @@ impl Table {
         self.next.load(Ordering::Acquire).is_null().then_some(None)
     }
 
-    /// The same for a key whose home is full.
+    /// The same for a key whose home is full, or in a small table.
     #[cold]
     #[inline(never)]
     fn glance_further(&self, key: u64) -> Option<Option<u64>> {
@@ -252,8 +254,7 @@ impl Table {
     }
 
     pub(crate) fn used(&self) -> usize {
-        // ORDERING: Relaxed, as in `add_used`.
-        self.used.load(Ordering::Relaxed)
+        load_hint(&self.used)
     }
 
     /// Reports `count` removals; true each time a 32nd of the table has been removed.

@@ -139,11 +139,10 @@ impl fmt::Debug for SlotWord {
 pub(crate) const GROUP: usize = if MODEL { 2 } else { 4 };
 
 /// Tables of so many slots, or more, have their homes a group apart; smaller ones lack the bits for the displacements.
-const GROUPED_BITS: u32 = match MODEL {
-    true if cfg!(quintet_loom) => u32::MAX,
-    true => 2,
-    false => 10,
-};
+const GROUPED_BITS: u32 = if MODEL { 2 } else { 10 };
+
+/// False under loom, which has no time for more than a handful of slots: then no table is grouped.
+pub(crate) const GROUPS: bool = !cfg!(quintet_loom);
 
 /// The word a key would have, LIVE bits aside, at the displacement reached so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +196,7 @@ impl Shape {
     /// The shape of a table of size `2^bits`.
     pub(crate) const fn new(bits: u32) -> Self {
         assert!(bits >= Self::MIN_BITS && bits <= Self::MAX_BITS);
-        let apart = if bits < GROUPED_BITS { 0 } else { GROUP.ilog2() };
+        let apart = if !GROUPS || bits < GROUPED_BITS { 0 } else { GROUP.ilog2() };
         Self { mask: (1 << (bits - apart)) - 1, home_bits: bits - apart, apart }
     }
 
