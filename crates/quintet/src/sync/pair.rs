@@ -8,6 +8,8 @@
 //! **P4.** Every load is Acquire, every successful exchange is AcqRel: whoever sees a pair sees what
 //! its writer did before. The partner of each load is the exchange that stored what it read.
 //!
+//! **P6.** [`AtomicPair::store`] replaces both words at one moment, Release. Only where a protocol lets nobody else change the pair meanwhile.
+//!
 //! The address is 16-byte aligned, and all bytes zero is a valid pair (0, 0).
 //!
 //! | Where | How |
@@ -147,6 +149,41 @@ mod x86 {
             (first, second)
         }
 
+        /// Two neighbours, each of its own moment, the first before the second.
+        #[inline(always)]
+        pub(crate) fn load_two([first, second]: &[Self; 2]) -> [Words; 2] {
+            if std::arch::is_x86_feature_detected!("avx") {
+                [first.load_vector(), second.load_vector()]
+            } else {
+                [first.load_exchange(), second.load_exchange()]
+            }
+        }
+
+        /// P6.
+        #[inline(always)]
+        pub(crate) fn store(&self, new: Words) {
+            if std::arch::is_x86_feature_detected!("avx") {
+                // SAFETY: both types are 16 bytes without invalid values.
+                let both: __m128i = unsafe { std::mem::transmute([new.0, new.1]) };
+                // SAFETY: the place is valid, writable and 16-byte aligned; with AVX an aligned 16-byte store is one
+                // access. ORDERING: every x86 store is Release, and the compiler keeps earlier accesses before the block.
+                unsafe {
+                    asm!("movdqa xmmword ptr [{place}], {both}", both = in(xmm_reg) both,
+                         place = in(reg) self.0.get(), options(nostack, preserves_flags));
+                }
+            } else {
+                self.store_exchange(new);
+            }
+        }
+
+        #[cold]
+        fn store_exchange(&self, new: Words) {
+            let mut old = self.load_exchange();
+            while let Err(found) = self.compare_exchange(old, new) {
+                old = found;
+            }
+        }
+
         #[cold]
         fn load_exchange(&self) -> Words {
             match self.compare_exchange((0, 0), (0, 0)) {
@@ -247,6 +284,17 @@ mod portable {
         }
 
         #[inline(always)]
+        pub(crate) fn load_two([first, second]: &[Self; 2]) -> [Words; 2] {
+            [first.load(), second.load()]
+        }
+
+        /// P6.
+        #[inline(always)]
+        pub(crate) fn store(&self, new: Words) {
+            self.0.store(join(new), Ordering::Release);
+        }
+
+        #[inline(always)]
         pub(crate) fn load_first(&self) -> u64 {
             self.load().0
         }
@@ -316,6 +364,19 @@ mod locked {
 
         pub(crate) fn load(&self) -> Words {
             self.locked(|| self.words())
+        }
+
+        pub(crate) fn load_two([first, second]: &[Self; 2]) -> [Words; 2] {
+            [first.load(), second.load()]
+        }
+
+        /// P6.
+        pub(crate) fn store(&self, new: Words) {
+            self.locked(|| {
+                // ORDERING: Relaxed, under the lock.
+                self.first.store(new.0, Ordering::Relaxed);
+                self.second.store(new.1, Ordering::Relaxed);
+            });
         }
 
         pub(crate) fn load_first(&self) -> u64 {
@@ -395,6 +456,15 @@ mod model {
             pair(self.0.load(Ordering::Acquire))
         }
 
+        pub(crate) fn load_two([first, second]: &[Self; 2]) -> [Words; 2] {
+            [first.load(), second.load()]
+        }
+
+        /// P6.
+        pub(crate) fn store(&self, new: Words) {
+            self.0.store(name(new), Ordering::Release);
+        }
+
         pub(crate) fn load_first(&self) -> u64 {
             self.load().0
         }
@@ -443,7 +513,22 @@ mod tests {
         assert_eq!(pair.compare_exchange((3, 2), (9, 9)), Err((1, 2)));
         assert_eq!(pair.compare_exchange((1, 2), (u64::MAX, 7)), Ok(()));
         assert_eq!((pair.load_first(), pair.load_second()), (u64::MAX, 7));
+        pair.store((8, u64::MAX));
+        assert_eq!(AtomicPair::load_two(&[pair, AtomicPair::new(3, 4)]), [(8, u64::MAX), (3, 4)]);
         assert!(AtomicPair::supported());
+    }
+
+    /// A single storer, as the rule demands; whoever loads sees both words of one store (P6).
+    #[test]
+    fn stores_are_never_torn() {
+        let pair = AtomicPair::new(0, !0);
+        std::thread::scope(|scope| {
+            let storer = scope.spawn(|| (1..60_000u64).for_each(|word| pair.store((word, !word))));
+            while !storer.is_finished() {
+                let (first, second) = pair.load();
+                assert_eq!(second, !first, "torn");
+            }
+        });
     }
 
     /// Writers keep `second == !first`; a torn load would show anything else (P1, P2).

@@ -5,7 +5,9 @@ use super::map::{Handle, Left, Map};
 use super::memory::{MAX_HELD, Record};
 use super::plan::{Plan, Stop, Task, plan};
 use super::recover;
-use super::step::{Point, crash_point, exchange, exchange_cell, store, store_payload};
+use super::step::{
+    Point, crash_point, exchange, exchange_cell, replace_cell, store, store_payload,
+};
 use super::wait::Wait;
 use super::word::{Cell, InputHash, Link, Owner, Phase, Probe, RecordState};
 use crate::sync::{Ordering, fence};
@@ -46,6 +48,7 @@ impl<'a> Handle<'a> {
         value: Option<u64>,
         task: impl Fn(Link) -> Task,
     ) -> Result<u32, MapError> {
+        self.map.memory.expect_bucket(probe.input.bucket());
         self.open()?;
         let done = self.prepare_record(probe.input, value).and_then(|new| {
             let task = task(new);
@@ -65,7 +68,8 @@ impl<'a> Handle<'a> {
         let seat = self.map.memory.seat(self.number)?;
         seat.clear();
         seat.set_phase(Point::Open, Phase::Open);
-        self.frame = Frame { phase: Phase::Open, ..Frame::default() };
+        let frame = &mut self.frame;
+        (frame.phase, frame.held, frame.wanted, frame.new) = (Phase::Open, 0, 0, None);
         Ok(())
     }
 
@@ -127,7 +131,8 @@ impl<'a> Handle<'a> {
         for _ in 0..MAX_ATTEMPTS {
             self.lock_wanted()?;
             let held = &self.frame.words[..self.frame.held];
-            match plan(memory, held, probe, task, self.tick, &mut self.seen) {
+            let (seen, into) = (&mut self.seen, &mut self.frame.plan);
+            match plan(memory, held, probe, task, self.tick, seen, into) {
                 Err(Stop::Nothing(error)) => return Err(error),
                 Err(Stop::Need(word)) => self.want(word),
                 Err(Stop::Crowded(word)) => {
@@ -136,8 +141,7 @@ impl<'a> Handle<'a> {
                     self.frame.words[1] = home.max(word);
                     self.frame.wanted = 2;
                 }
-                Ok(plan) => {
-                    self.frame.plan = plan;
+                Ok(()) => {
                     seat.set_body(&self.frame.plan);
                     let Some((entry, cell)) = self.frame.plan.hole else {
                         self.set_phase(Point::Planned, Phase::Sealed);
@@ -223,7 +227,7 @@ impl<'a> Handle<'a> {
         let mut intact = true;
         for write in self.frame.plan.writes() {
             let place = memory.cell_word(write.entry as u64)?;
-            intact &= exchange_cell(Point::CellStore, place, write.old, write.new);
+            intact &= replace_cell(Point::CellStore, place, write.old, write.new);
         }
         if let (true, Some(link)) = (self.frame.plan.link, self.frame.new) {
             let record = memory.record(link.record)?;
