@@ -49,6 +49,47 @@ pub(crate) fn find<const N: usize, const STEP: u64>(
         .map(|(_, pair)| pair)
 }
 
+/// Which of two loaded pairs has a first word that is `word` under `mask` (2: neither), and the second word of that pair. No branch depends on the
+/// words: where both are as likely, half of all predictions would fail. The later pair wins.
+#[inline(always)]
+pub(crate) fn select(pairs: [Words; 2], mask: u64, word: u64) -> (u32, u64) {
+    let [zero, one] = pairs;
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let (mut index, mut second) = (2u64, zero.1);
+        // SAFETY: registers only. The compiler would turn the same in its own language into branches.
+        unsafe {
+            std::arch::asm!(
+                "and {zero}, {mask}",
+                "and {one}, {mask}",
+                "xor {place:e}, {place:e}",
+                "cmp {zero}, {word}",
+                "cmove {index}, {place}",
+                "mov {place:e}, 1",
+                "cmp {one}, {word}",
+                "cmove {index}, {place}",
+                "cmove {second}, {other}",
+                zero = inout(reg) zero.0 => _,
+                one = inout(reg) one.0 => _,
+                mask = in(reg) mask,
+                word = in(reg) word,
+                other = in(reg) one.1,
+                place = out(reg) _,
+                index = inout(reg) index,
+                second = inout(reg) second,
+                options(pure, nomem, nostack),
+            );
+        }
+        (index as u32, second)
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    match (zero.0 & mask == word, one.0 & mask == word) {
+        (_, true) => (1, one.1),
+        (true, false) => (0, zero.1),
+        _ => (2, zero.1),
+    }
+}
+
 #[cfg(all(any(quintet_tsan, miri), not(any(quintet_loom, quintet_shuttle))))]
 pub(crate) use locked::AtomicPair;
 #[cfg(any(quintet_loom, quintet_shuttle))]
@@ -490,7 +531,16 @@ mod model {
 
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests {
-    use super::{AtomicPair, find};
+    use super::{AtomicPair, find, select};
+
+    #[test]
+    fn selects_the_pair_with_the_word() {
+        let pairs = [(0x70_01, 1), (0x80_01, 2)];
+        assert_eq!(select(pairs, 0xff_ff, 0x70_01), (0, 1));
+        assert_eq!(select(pairs, 0xff_00, 0x80_00), (1, 2));
+        assert_eq!(select(pairs, 0xff_00, 0x90_00).0, 2);
+        assert_eq!(select(pairs, 0xff, 1), (1, 2), "both: the later");
+    }
 
     #[test]
     fn finds_the_first_pair_with_its_own_word() {

@@ -9,6 +9,7 @@ use super::map::Map;
 use super::step::{Point, crash_point};
 use super::wait::Wait;
 use super::word::{Cbits, Cell, InputHash, Link, Probe, RecordWord};
+use crate::sync::pair::select;
 use crate::sync::{Ordering, fence};
 use std::time::Duration;
 
@@ -88,15 +89,14 @@ fn scan(map: &Map<'_>, probe: Probe) -> Scan {
         }
         base.cbits.members() << (32 * probe.first)
     } else {
-        let [zero, one] = map.memory.both(home);
-        let in_one = Cell::is_base_of(one, key);
-        if Cell::is_base_of(zero, key) | in_one {
-            // Which slice is a coin toss: selected by arithmetic, since no branch could be predicted.
-            let link = zero.1 ^ (zero.1 ^ one.1) & (in_one as u64).wrapping_neg();
-            return certify(map, in_one as u32, Link::from_word(link));
+        // Which slice is a coin toss that no branch could predict.
+        let bases = map.memory.both(home);
+        let (slice, link) = select(bases, Cell::KEY_AND_BASE, Cell::base_of(key));
+        if slice < 2 {
+            return certify(map, slice, Link::from_word(link));
         }
-        let members = |words| Cell::from_words(words).cbits.members();
-        members(zero) | members(one) << 32
+        let [zero, one] = bases.map(|words| Cell::from_words(words).cbits.members());
+        zero | one << 32
     };
     if members == 0 {
         return Scan::Nothing;

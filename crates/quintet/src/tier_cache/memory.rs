@@ -285,10 +285,10 @@ impl<'a> Seat<'a> {
         store(point, &self.0[PHASE], phase as u64);
     }
 
-    /// Step 1: nothing is listed.
-    pub(crate) fn clear(self) {
+    /// Step 1: nothing is listed. At most the first `listed` places are in use.
+    pub(crate) fn clear(self, listed: usize) {
         store(Point::ClearLists, &self.0[FLAGS], 0);
-        for place in WORDS..WORDS + MAX_HELD {
+        for place in WORDS..WORDS + listed.min(MAX_HELD) {
             if self.load(place) != 0 {
                 store(Point::ClearLists, &self.0[place], 0);
             }

@@ -20,6 +20,8 @@ pub(crate) struct Frame {
     words: [u32; MAX_HELD],
     held: usize,
     wanted: usize,
+    /// Places of the intent's list that may be in use, by this operation or those before it.
+    listed: usize,
     new: Option<Link>,
     plan: Plan,
 }
@@ -31,6 +33,7 @@ impl Default for Frame {
             words: [0; MAX_HELD],
             held: 0,
             wanted: 0,
+            listed: MAX_HELD,
             new: None,
             plan: Plan::empty(),
         }
@@ -66,7 +69,7 @@ impl<'a> Handle<'a> {
     /// Steps 1 and 2.
     fn open(&mut self) -> Result<(), MapError> {
         let seat = self.map.memory.seat(self.number)?;
-        seat.clear();
+        seat.clear(std::mem::take(&mut self.frame.listed));
         seat.set_phase(Point::Open, Phase::Open);
         let frame = &mut self.frame;
         (frame.phase, frame.held, frame.wanted, frame.new) = (Phase::Open, 0, 0, None);
@@ -182,6 +185,7 @@ impl<'a> Handle<'a> {
             let word = self.frame.words[place];
             let control = self.map.memory.control_word(word)?;
             seat.list(place, word);
+            self.frame.listed = self.frame.listed.max(place + 1);
             let mut below = self.frame.words[..place].iter();
             let out_of_order = below.any(|held| *held > word);
             loop {

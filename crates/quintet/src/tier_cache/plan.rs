@@ -239,12 +239,13 @@ impl Planner<'_> {
             if base.key == key {
                 return Some((slice, 0));
             }
-            for offset in 1..self.memory.geometry.window as usize {
-                if base.cbits.has(offset) {
-                    let cell = self.cell(self.memory.at(slice, home + offset));
-                    if cell.cbits == Cbits::member(offset) && cell.key == key {
-                        return Some((slice, offset));
-                    }
+            let mut members = base.cbits.members() & ((1 << self.memory.geometry.window) - 1);
+            while members != 0 {
+                let offset = members.trailing_zeros() as usize;
+                members &= members - 1;
+                let cell = self.cell(self.memory.at(slice, home + offset));
+                if cell.cbits == Cbits::member(offset) && cell.key == key {
+                    return Some((slice, offset));
                 }
             }
         }

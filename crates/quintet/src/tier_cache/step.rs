@@ -151,6 +151,8 @@ mod control {
         Pause(Point),
         /// The injected action runs before the n-th store.
         Inject(usize),
+        /// The injected action runs before every point.
+        Each,
         /// Waits a random moment before some points, drawn from this seed.
         Dawdle(u64),
     }
@@ -224,17 +226,27 @@ mod control {
             }
             Fate::Inject(at) => {
                 if seen == at {
-                    // The action's own points are not this operation's.
-                    FATE.set(None);
-                    let action = ACTION.with_borrow_mut(Option::take);
-                    if let Some(action) = action {
-                        action(point);
-                    }
-                    FATE.set(Some(fate));
+                    inject(fate, point);
                 }
                 false
             }
+            Fate::Each => {
+                inject(fate, point);
+                false
+            }
         }
+    }
+
+    /// Runs the action; its own points are not this operation's.
+    fn inject(fate: Fate, point: Point) {
+        FATE.set(None);
+        let seen = SEEN.get();
+        if let Some(action) = ACTION.with_borrow_mut(Option::take) {
+            action(point);
+            ACTION.with_borrow_mut(|place| *place = Some(action));
+        }
+        SEEN.set(seen);
+        FATE.set(Some(fate));
     }
 
     /// Mostly nothing, sometimes a short spin, seldom the end of the time slice.

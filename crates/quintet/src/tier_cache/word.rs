@@ -231,11 +231,13 @@ impl Cell {
         }
     }
 
-    /// These are the words of a base that holds `key`.
+    /// What of the first word tells a base and its key.
+    pub(crate) const KEY_AND_BASE: u64 = (u32::MAX as u64) << 32 | 1;
+
+    /// The first word of any base that holds `key`, under [`Cell::KEY_AND_BASE`].
     #[inline(always)]
-    pub(crate) const fn is_base_of(words: (u64, u64), key: u32) -> bool {
-        const KEY_AND_BASE: u64 = (u32::MAX as u64) << 32 | 1;
-        (words.0 ^ ((key as u64) << 32 | 1)) & KEY_AND_BASE == 0
+    pub(crate) const fn base_of(key: u32) -> u64 {
+        (key as u64) << 32 | 1
     }
 
     /// Nothing is here: all words are zero.

@@ -3,7 +3,7 @@
 use super::situations::{Answer, Outcome, act, in_order, orders, outcome, performed, set_up};
 use super::world::{World, key};
 use crate::tier_cache::situations::{Action, Case, Situation, cases};
-use crate::tier_cache::step::{Fate, with_fate};
+use crate::tier_cache::step::{Fate, Point, with_fate};
 use crate::tier_cache::wait::Wait;
 use crate::tier_cache::*;
 use std::time::Duration;
@@ -134,6 +134,20 @@ fn second_waiter(case: &Case, n: usize) -> (usize, bool) {
 #[test]
 fn a_second_recoverer_comes_while_others_work() {
     let mut runs = 0;
+    let add = |hash: u32| Action::Add { hash, bucket: 2, tie: 0, tick: 100, value: hash as u64 };
+    // Both displace the same element into the same cell: what the second stores there is what the dead one had planned.
+    let before = cases(Situation::AddCollisionAndGet)[0].before.clone();
+    let same_hole = Case { before, shape: |_, _| {}, first: add(9), second: add(8) };
+    let mut every_point = |case: &Case| {
+        for n in 0.. {
+            let (more, last) = second_waiter(case, n);
+            runs += more;
+            if last {
+                break;
+            }
+        }
+    };
+    every_point(&same_hole);
     for situation in [
         Situation::AddCollisionSpace,
         Situation::AddCollisionAndEmpty,
@@ -145,18 +159,68 @@ fn a_second_recoverer_comes_while_others_work() {
         let fitting = all.iter().filter(|case| {
             matches!(case.first, Action::Add { .. }) && !matches!(case.second, Action::Get { .. })
         });
-        for case in fitting.take(2) {
-            for n in 0.. {
-                let (more, last) = second_waiter(case, n);
-                runs += more;
-                if last {
-                    break;
-                }
-            }
-        }
+        fitting.take(2).for_each(&mut every_point);
     }
     println!("{runs} recoveries amid others' work");
     assert!(runs > 1_000);
+}
+
+/// Just before a recoverer takes the recovery word somebody else has done all the work, and the seat has a living owner again, in mid-operation.
+#[test]
+fn a_late_recoverer_leaves_the_next_owner_alone() {
+    let world = World::small();
+    let mut dead = world.handle(0);
+    let prepared = dead.prepare(key(1, 1)).unwrap();
+    std::mem::forget(dead.commit(prepared, 10).unwrap());
+    let number = dead.seat();
+    std::mem::forget(dead);
+    world.kill(0);
+    let mut late = true;
+    let mut meanwhile = |point| {
+        if point == Point::RecoveryLock && std::mem::take(&mut late) {
+            world.map(2).recover().unwrap();
+            let mut next = world.handle(3);
+            assert_eq!(next.seat(), number);
+            let prepared = next.prepare(key(2, 1)).unwrap();
+            std::mem::forget(next.commit(prepared, 20).unwrap());
+            std::mem::forget(next);
+        }
+    };
+    with_fate(Fate::Each, Some(&mut meanwhile), || world.map(1).recover()).0.unwrap();
+    assert!(!late);
+    let seat = world.map(1).memory().seat(number).unwrap();
+    assert_eq!(seat.phase(), Ok(Phase::Sealed), "its operation is its own");
+    assert_eq!(world.map(1).memory().control(1).owner(), Some(number));
+}
+
+/// The dead one may have freed a record that has a new user since: recovery does not free it again.
+#[test]
+fn a_record_freed_before_the_death_belongs_to_its_next_user() {
+    let mut reused = 0;
+    for n in 0.. {
+        let world = World::new(Geometry { buckets: 8, window: 4, records: 2, seats: 4 });
+        let (mut first, mut other) = (world.handle(0), world.handle(1));
+        let one = key(1, 2);
+        first.add(one, 10).unwrap();
+        let (_, points) = with_fate(Fate::Stop(n), None, || first.update(one, 11));
+        std::mem::forget(first);
+        let records = world.map(1).memory();
+        let free =
+            |index| records.record(index).unwrap().state().state() == Some(RecordState::Free);
+        reused += (0..2).any(free) as u32;
+        if (0..2).any(free) {
+            other.add(key(5, 6), 50).unwrap();
+        }
+        world.kill(0);
+        world.map(2).recover().unwrap();
+        let report = world.map(2).check();
+        report.unwrap_or_else(|error| panic!("{error}: at {n}"));
+        assert!(matches!(other.get(one), Ok(Some(10 | 11))), "at {n}");
+        if n >= points {
+            break;
+        }
+    }
+    assert!(reused > 2, "the record was free before the end");
 }
 
 /// A seat that is not repaired is never handed out, and its words are free afterwards.

@@ -7,6 +7,7 @@ mod crashes;
 mod histories;
 #[cfg(all(feature = "shm", target_os = "linux", not(miri)))]
 mod meetings;
+mod phases;
 mod placement;
 #[cfg(all(feature = "shm", target_os = "linux", not(miri)))]
 mod processes;
