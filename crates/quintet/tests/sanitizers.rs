@@ -5,6 +5,7 @@
 //! `QUINTET_CONTROL=race` and `QUINTET_CONTROL=free` run a deliberate data race and a deliberate use after free: a
 //! sanitizer that stays silent there proves nothing elsewhere.
 
+use quintet::internal::tier::{Geometry, Heap, InputHash, Map, MapError, Owner, Peers};
 use quintet::internal::{Barrier, Domain, Retired, Visit};
 use quintet::item_set::Keyed;
 use quintet::{ItemSet, WordMap, twin_map};
@@ -24,6 +25,7 @@ fn main() {
         ("word map", word_map),
         ("item set", item_set),
         ("twin map", twin_map),
+        ("tier map", tier_map),
     ];
     for (name, scenario) in scenarios {
         scenario();
@@ -204,6 +206,48 @@ fn twin_map() {
         }),
     ]);
     drop(reader);
+}
+
+/// Everybody lives.
+struct Alive;
+
+impl Peers for Alive {
+    fn me(&self) -> Option<Owner> {
+        Owner::from_word(1 << 48 | 1)
+    }
+    fn is_dead(&self, _: Owner) -> bool {
+        false
+    }
+}
+
+/// Writers move, replace and remove entries of few buckets while readers follow them: a value is always its key's own.
+fn tier_map() {
+    let geometry = Geometry { buckets: 8, window: 8, records: 120, seats: 4 };
+    let heap = Arc::new(Heap::try_new(geometry).unwrap());
+    let task = |thread: u32, heap: Arc<Heap>| -> Box<dyn FnOnce() + Send> {
+        Box::new(move || {
+            let map = Map::new(heap.memory(), &Alive, &|_| {});
+            let mut handle = map.handle().unwrap();
+            for round in 0..4_000u32 {
+                let hash = 1 + (round * 7 + thread) % 64;
+                let input = InputHash::new(hash, hash % 8).unwrap();
+                handle.set_tick(round);
+                let value = u64::from(hash) << 32 | u64::from(round);
+                let answer = match (thread, round % 4) {
+                    (0 | 1, _) => handle.get(input).map(|found| {
+                        assert!(found.is_none_or(|value| value >> 32 == u64::from(hash)));
+                    }),
+                    (_, 0) => handle.remove(input),
+                    (_, 1) => handle.update(input, value).map(drop),
+                    _ => handle.add(input, value).map(drop),
+                };
+                let fine = matches!(answer, Ok(()) | Err(MapError::Exists | MapError::NotFound));
+                assert!(fine, "{answer:?}");
+            }
+        })
+    };
+    crew([0, 1, 2, 3].map(|thread| task(thread, Arc::clone(&heap))));
+    Map::new(heap.memory(), &Alive, &|_| {}).check().unwrap();
 }
 
 struct Racy(UnsafeCell<u64>);

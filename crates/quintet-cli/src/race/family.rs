@@ -93,6 +93,10 @@ pub(crate) trait Bench {
     fn is_exact(&self, _threads: usize) -> bool {
         true
     }
+    /// Whether the racers are processes rather than threads of this one.
+    fn is_by_processes(&self) -> bool {
+        false
+    }
     /// Checks at the end of a stage that the table holds what it must.
     fn finish(&mut self) -> Result<(), Wrong> {
         Ok(())

@@ -45,6 +45,9 @@ const FAMILY: Duration = Duration::from_secs(5 * 60);
 
 /// Runs the race.
 pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
+    if jobs::shared::work() {
+        return Ok(Exit::Fine);
+    }
     let families = families::all();
     if args.list {
         show::list(&families);

@@ -17,11 +17,11 @@ pub(crate) fn page(records: &[Record]) -> String {
     let mut page = HEAD.to_owned();
     let mut seen: Vec<(&str, &str, u64, usize)> = Vec::new();
     for record in records {
-        let key = (record.family, record.workload, record.keys, record.threads);
+        let key = (record.family, record.workload, record.keys, record.racers());
         if !seen.contains(&key) {
             seen.push(key);
             let same =
-                |other: &&Record| (other.family, other.workload, other.keys, other.threads) == key;
+                |other: &&Record| (other.family, other.workload, other.keys, other.racers()) == key;
             page += &section(&records.iter().filter(same).collect::<Vec<_>>());
         }
     }
@@ -32,11 +32,11 @@ pub(crate) fn page(records: &[Record]) -> String {
 fn section(rows: &[&Record]) -> String {
     let first = rows[0];
     let mut text = format!(
-        "<h2>{} {}, {} keys, {} thread(s)</h2>\n<table>\n",
+        "<h2>{} {}, {} keys, {}</h2>\n<table>\n",
         first.family,
         first.workload,
         count(first.keys),
-        first.threads
+        first.crowd()
     );
     let longest = rows.iter().map(|row| figure(row).0).fold(f64::MIN_POSITIVE, f64::max);
     for row in rows {

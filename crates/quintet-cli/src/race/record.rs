@@ -45,6 +45,22 @@ pub(crate) struct Record {
     pub(crate) beside: Option<(f64, f64)>,
 }
 
+impl Record {
+    /// How many took part: processes, or threads of one.
+    pub(crate) fn racers(&self) -> usize {
+        self.processes.unwrap_or(self.threads)
+    }
+
+    /// The same in words.
+    pub(crate) fn crowd(&self) -> String {
+        let (one, more) = match self.processes {
+            Some(_) => ("process", "processes"),
+            None => ("thread", "threads"),
+        };
+        format!("{} {}", self.racers(), if self.racers() == 1 { one } else { more })
+    }
+}
+
 /// Four decimals are more than any of these figures deserves.
 fn rounded<S: serde::Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((value.unwrap_or(0.0) * 1e4).round() / 1e4)

@@ -190,12 +190,14 @@ fn records(
     for (place, workload) in turn.iter().enumerate() {
         let best = best_rival(lanes, threads, place, workload.measure);
         for lane in lanes {
+            let by_processes = lane.bench.is_by_processes();
             let mut record = Record {
                 family: stage.family.name,
                 workload: workload.name,
                 table: lane.label.name,
                 version: lane.label.version,
-                threads,
+                threads: if by_processes { 1 } else { threads },
+                processes: by_processes.then_some(threads),
                 keys: stage.keys,
                 rounds: lane.samples[place].len(),
                 limit: lane.role(threads) == Role::Limit,

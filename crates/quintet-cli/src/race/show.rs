@@ -31,12 +31,14 @@ pub(crate) fn blocks(records: &[Record]) {
 }
 
 fn block(rows: &[&Record]) {
-    let mut threads: Vec<usize> = rows.iter().map(|row| row.threads).collect();
+    let mut threads: Vec<usize> = rows.iter().map(|row| row.racers()).collect();
     threads.sort_unstable();
     threads.dedup();
     let first = rows[0];
     let title = format!("{} {}, {} keys", first.family, first.workload, count(first.keys));
-    let plural = |n: &usize| format!("{n} thread{}", if *n == 1 { "" } else { "s" });
+    let plural = |n: &usize| {
+        rows.iter().find(|row| row.racers() == *n).map_or_else(String::new, |row| row.crowd())
+    };
     let heads: String = match first.beside {
         Some(_) => format!("{:>12}{:>12}{:>12}", "resident", "allocated", "mapped"),
         None => threads.iter().map(|n| format!("{:>WIDTH$}", plural(n))).collect(),
@@ -50,7 +52,7 @@ fn block(rows: &[&Record]) {
     }
     let last = threads.last().copied().unwrap_or(1);
     let find = |table: &str, n: usize| {
-        rows.iter().copied().find(|row| row.table == table && row.threads == n)
+        rows.iter().copied().find(|row| row.table == table && row.racers() == n)
     };
     tables.sort_by(|a, b| {
         let key = |table: &str| find(table, last).map_or(f64::NEG_INFINITY, goodness);

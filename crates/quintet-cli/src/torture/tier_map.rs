@@ -2,11 +2,14 @@
 //!
 //! A worker is this program again. It reports every operation before and after; a ledger judges the end.
 
+use super::linear::histories;
 use super::verdict::Verdict;
 use super::{Check, Order};
 use quintet::internal::tier::{Access, Geometry, Handle, InputHash, MapError, Place, SharedMap};
 use quintet_testkit::Rng;
+use quintet_testkit::conformance::{HandleUnderTest, TableUnderTest};
 use quintet_testkit::crash::{Child, ledger::Ledger, report, task};
+use quintet_testkit::model::{Kind, Op, Ret};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,7 +18,59 @@ pub(super) fn checks() -> Vec<Check> {
     vec![
         Check { name: "kill -9 at any time", run: |order| run(order, ROOMY) },
         Check { name: "kill -9 in full windows", run: |order| run(order, TIGHT) },
+        Check {
+            name: "histories of threads",
+            run: |order| histories(order, || Table::new(order.threads)),
+        },
     ]
+}
+
+/// A map for histories: so roomy that nobody has to leave, though the first keys share a bucket.
+struct Table(SharedMap);
+
+impl Table {
+    fn new(threads: usize) -> Self {
+        // Each thread has at most 2,000 keys besides the common ones.
+        let records = threads as u32 * 2_100 + 200;
+        let seats = threads as u32 + 1;
+        let geometry = Geometry { buckets: 4 * records, window: 32, records, seats };
+        Self(SharedMap::create_sealed(geometry).expect("memory for a small map"))
+    }
+}
+
+impl TableUnderTest for Table {
+    const OPS: &'static [Kind] = &[Kind::Get, Kind::InsertNew, Kind::Replace, Kind::Delete];
+    type Handle<'t> = ThreadOf<'t>;
+
+    fn handle(&self) -> ThreadOf<'_> {
+        let mut handle = self.0.map().handle().expect("a seat per thread");
+        handle.set_timeout(PATIENCE);
+        ThreadOf(handle)
+    }
+}
+
+struct ThreadOf<'t>(Handle<'t>);
+
+impl HandleUnderTest for ThreadOf<'_> {
+    fn apply(&mut self, number: u64, op: Op) -> Ret {
+        // Bits 40 and up name a thread's own range, the low ones the key.
+        let hash = ((number >> 40) << 16 | number & 0xffff) as u32 + 1;
+        let spread = u64::from(hash.wrapping_mul(0x9e37_79b9));
+        let buckets = u64::from(self.0.map().geometry().buckets);
+        let bucket = if number < 16 { 0 } else { ((spread * buckets) >> 32) as u32 };
+        let input = InputHash::new(hash, bucket).expect("a legal key");
+        let answer = match op {
+            Op::Get => self.0.get(input).map(Ret::Value),
+            Op::InsertNew(value) => self.0.add(input, value).map(|_| Ret::Flag(true)),
+            Op::Replace(value) => self.0.update(input, value).map(|_| Ret::Flag(true)),
+            _ => self.0.remove(input).map(|()| Ret::Flag(true)),
+        };
+        match answer {
+            Ok(ret) => ret,
+            Err(MapError::Exists | MapError::NotFound) => Ret::Flag(false),
+            Err(_) => Ret::Refused,
+        }
+    }
 }
 
 const ROOMY: Geometry = Geometry { buckets: 256, window: 32, records: 600, seats: 8 };

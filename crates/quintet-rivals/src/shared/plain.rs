@@ -20,6 +20,12 @@ impl Shared for Plain {
         let filling = HashMap::with_capacity_and_hasher(entries, Hasher::default());
         Some(Self { filling: Mutex::new(filling), full: OnceLock::new() })
     }
+    fn path(&self) -> Option<String> {
+        None
+    }
+    fn attach(_: &str) -> Option<Self> {
+        None
+    }
     fn local(&self) -> PlainLocal<'_> {
         PlainLocal { table: self, full: None }
     }

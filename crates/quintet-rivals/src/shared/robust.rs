@@ -1,12 +1,15 @@
 //! Open addressing in shared memory under one robust, process-shared mutex: what is written where a cache must survive
 //! the death of a process and nothing else is at hand.
 //!
-//! Unsafe is allowed here because the memory is mapped and the mutex is the system's.
+//! Unsafe is allowed here because the memory is mapped and the mutex is the system's. The memory is a file without a name, so
+//! that children can enter it.
 #![allow(unsafe_code)]
 
-use super::{Local, Shared};
+use super::{Local, Shared, path_of};
 use crate::{Label, mix};
 use std::cell::UnsafeCell;
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd};
 
 /// The mutex, and slots of key and value behind it. Key 0 is an empty slot.
 #[derive(Debug)]
@@ -14,6 +17,7 @@ pub struct Robust {
     memory: *mut u8,
     bytes: usize,
     slots: usize,
+    file: File,
 }
 
 // SAFETY: the slots are accessed under the mutex only.
@@ -32,6 +36,18 @@ struct Slot {
 }
 
 impl Robust {
+    /// Maps the whole file.
+    fn map(file: File) -> Option<Self> {
+        let bytes = file.metadata().ok()?.len() as usize;
+        let slots = (bytes - FRONT) / size_of::<Slot>();
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let (null, fd) = (std::ptr::null_mut(), file.as_raw_fd());
+        // SAFETY: a fresh shared mapping at an address of the system's choice.
+        let memory = unsafe { libc::mmap(null, bytes, protection, libc::MAP_SHARED, fd, 0) };
+        let memory = memory.cast::<u8>();
+        (memory != libc::MAP_FAILED.cast()).then_some(Self { memory, bytes, slots, file })
+    }
+
     fn mutex(&self) -> *mut libc::pthread_mutex_t {
         self.memory.cast()
     }
@@ -41,12 +57,10 @@ impl Robust {
     fn locked<R>(&self, work: impl FnOnce(&mut [Slot]) -> R) -> R {
         // SAFETY: the mutex was initialized by `create`.
         let result = unsafe { libc::pthread_mutex_lock(self.mutex()) };
-        #[cfg(target_os = "linux")]
         if result == libc::EOWNERDEAD {
             // SAFETY: we hold the mutex, as its dead owner did.
             unsafe { libc::pthread_mutex_consistent(self.mutex()) };
         }
-        let _ = result;
         // SAFETY: the slots lie behind the front, inside the mapping.
         let first = unsafe { self.memory.add(FRONT) }.cast::<UnsafeCell<Slot>>();
         // SAFETY: the mutex gives exclusive access to all slots.
@@ -75,7 +89,7 @@ impl Robust {
 
 impl Drop for Robust {
     fn drop(&mut self) {
-        // SAFETY: mapped by `create`, and nobody uses it any more.
+        // SAFETY: mapped by `map`, and nobody uses it any more.
         unsafe { libc::munmap(self.memory.cast(), self.bytes) };
     }
 }
@@ -88,28 +102,34 @@ impl Shared for Robust {
         // Its own best mode: never more than 70 % full.
         let slots = (entries * 10 / 7 + 1).next_power_of_two();
         let bytes = FRONT + slots * size_of::<Slot>();
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        // SAFETY: a fresh mapping at an address of the system's choice.
-        let memory = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
-        if memory == libc::MAP_FAILED {
+        // SAFETY: the name is a valid C string.
+        let fd = unsafe { libc::memfd_create(c"robust".as_ptr(), libc::MFD_CLOEXEC) };
+        if fd < 0 {
             return None;
         }
-        let table = Self { memory: memory.cast(), bytes, slots };
+        // SAFETY: the descriptor is fresh and ours.
+        let file = unsafe { File::from_raw_fd(fd) };
+        file.set_len(bytes as u64).ok()?;
+        let table = Self::map(file)?;
         // SAFETY: plain bytes that the call below initializes.
         let mut kind: libc::pthread_mutexattr_t = unsafe { std::mem::zeroed() };
         // SAFETY: the attribute is a local of the right type.
         unsafe { libc::pthread_mutexattr_init(&mut kind) };
         // SAFETY: as above.
         unsafe { libc::pthread_mutexattr_setpshared(&mut kind, libc::PTHREAD_PROCESS_SHARED) };
-        #[cfg(target_os = "linux")]
         // SAFETY: as above.
-        unsafe {
-            libc::pthread_mutexattr_setrobust(&mut kind, libc::PTHREAD_MUTEX_ROBUST)
-        };
+        unsafe { libc::pthread_mutexattr_setrobust(&mut kind, libc::PTHREAD_MUTEX_ROBUST) };
         // SAFETY: the mapping starts with room for a mutex, aligned to a page.
         let made = unsafe { libc::pthread_mutex_init(table.mutex(), &kind) };
         (made == 0).then_some(table)
+    }
+
+    fn path(&self) -> Option<String> {
+        Some(path_of(self.file.as_fd()))
+    }
+
+    fn attach(path: &str) -> Option<Self> {
+        Self::map(File::options().read(true).write(true).open(path).ok()?)
     }
 
     fn local(&self) -> &Robust {
@@ -174,6 +194,14 @@ impl Local for &Robust {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_second_mapping_sees_the_first() {
+        let table = Robust::create(0, 10).unwrap();
+        let other = Robust::attach(&table.path().unwrap()).unwrap();
+        assert!(table.local().add(7, 70));
+        assert_eq!(other.local().get(7), Some(70));
+    }
 
     #[test]
     fn agrees_with_std() {

@@ -136,6 +136,7 @@ impl OpSource {
         let now = match (op, ret) {
             (Op::Get | Op::GetOrInsert(_), Ret::Value(Some(value))) => value,
             (Op::Put(value) | Op::Insert(value) | Op::InsertNew(value), _) => value,
+            (Op::Replace(value), Ret::Flag(true)) => value,
             (Op::CompareExchange { new, .. }, Ret::Exchanged(Ok(_))) => new,
             (Op::CompareExchange { .. }, Ret::Exchanged(Err(Some(value)))) => value,
             (Op::FetchAdd(n), Ret::Value(old)) => old.unwrap_or(0).wrapping_add(n),

@@ -1,7 +1,8 @@
 //! Child processes that are killed, stopped, and judged afterwards.
 //!
 //! A child is another run of the same program, told by an environment variable what to do ([`task`]). It reports by
-//! lines on its standard output, one write each, so that whatever it reported before it was killed is there.
+//! lines on its standard output, one write each, so that whatever it reported before it was killed is there; it hears its parent
+//! by lines on its standard input, which ends when the parent does.
 //!
 //! | Room | Holds |
 //! |---|---|
@@ -50,7 +51,7 @@ impl Child {
 
     /// Runs `command` with `task`.
     pub fn of(mut command: Command, task: &str) -> io::Result<Self> {
-        command.env(TASK, task).stdout(Stdio::piped()).stdin(Stdio::null());
+        command.env(TASK, task).stdout(Stdio::piped()).stdin(Stdio::piped());
         let mut process = command.spawn()?;
         let (sender, lines) = channel();
         if let Some(out) = process.stdout.take() {
@@ -74,6 +75,14 @@ impl Child {
     /// The operating system's number.
     pub fn id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// Says a line to the child, which reads it from its standard input. A child that is gone does not hear it.
+    pub fn tell(&mut self, line: &str) {
+        if let Some(input) = &mut self.process.stdin {
+            let _ = input.write_all(format!("{line}\n").as_bytes());
+            let _ = input.flush();
+        }
     }
 
     /// The next reported line, `None` at the end or after `limit`.

@@ -18,6 +18,8 @@ pub enum Op {
     InsertNew(u64),
     /// Writes only if absent; returns what the key holds afterwards as [`Ret::Value`].
     GetOrInsert(u64),
+    /// Writes only if present; returns whether it did as [`Ret::Flag`].
+    Replace(u64),
     /// Removes; returns the old value as [`Ret::Value`].
     Remove,
     /// Removes; returns whether anything was there as [`Ret::Flag`].
@@ -70,6 +72,7 @@ pub enum Kind {
     Insert,
     InsertNew,
     GetOrInsert,
+    Replace,
     Remove,
     Delete,
     CompareExchange,
@@ -95,6 +98,10 @@ pub fn run(cell: &mut Cell, op: Op, fresh: u64) -> Ret {
             Ret::Flag(old.is_none())
         }
         Op::GetOrInsert(value) => Ret::Value(Some(*cell.get_or_insert(value))),
+        Op::Replace(value) => {
+            *cell = old.map(|_| value);
+            Ret::Flag(old.is_some())
+        }
         Op::Remove => Ret::Value(cell.take()),
         Op::Delete => Ret::Flag(cell.take().is_some()),
         Op::CompareExchange { expected, new } if old == Some(expected) => {
@@ -140,7 +147,7 @@ pub fn is_pure(op: Op, ret: Ret) -> bool {
         (_, Ret::Unknown) => false,
         (_, Ret::Refused) | (Op::Get | Op::Contains, _) => true,
         (Op::Insert(value), Ret::Value(old)) => old == Some(value),
-        (Op::InsertNew(_) | Op::Delete, Ret::Flag(flag)) => !flag,
+        (Op::InsertNew(_) | Op::Replace(_) | Op::Delete, Ret::Flag(flag)) => !flag,
         (Op::GetOrInsert(value), Ret::Value(now)) => now != Some(value),
         (Op::Remove, Ret::Value(old)) => old.is_none(),
         (Op::CompareExchange { expected, new }, Ret::Exchanged(r)) => r.is_err() || expected == new,
@@ -161,6 +168,7 @@ impl Op {
             Op::Insert(_) => Kind::Insert,
             Op::InsertNew(_) => Kind::InsertNew,
             Op::GetOrInsert(_) => Kind::GetOrInsert,
+            Op::Replace(_) => Kind::Replace,
             Op::Remove => Kind::Remove,
             Op::Delete => Kind::Delete,
             Op::CompareExchange { .. } => Kind::CompareExchange,
@@ -182,6 +190,7 @@ impl Kind {
             Kind::Insert => Op::Insert(value),
             Kind::InsertNew => Op::InsertNew(value),
             Kind::GetOrInsert => Op::GetOrInsert(value),
+            Kind::Replace => Op::Replace(value),
             Kind::Remove => Op::Remove,
             Kind::Delete => Op::Delete,
             Kind::CompareExchange => Op::CompareExchange { expected, new: value },
@@ -196,13 +205,14 @@ impl Kind {
 mod tests {
     use super::*;
 
-    const KINDS: [Kind; 12] = [
+    const KINDS: [Kind; 13] = [
         Kind::Get,
         Kind::Contains,
         Kind::Put,
         Kind::Insert,
         Kind::InsertNew,
         Kind::GetOrInsert,
+        Kind::Replace,
         Kind::Remove,
         Kind::Delete,
         Kind::CompareExchange,

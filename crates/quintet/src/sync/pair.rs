@@ -8,6 +8,8 @@
 //! **P4.** Every load is Acquire, every successful exchange is AcqRel: whoever sees a pair sees what
 //! its writer did before. The partner of each load is the exchange that stored what it read.
 //!
+//! **P6.** [`AtomicPair::store`] replaces both words at one moment, Release. Only where a protocol lets nobody else change the pair meanwhile.
+//!
 //! The address is 16-byte aligned, and all bytes zero is a valid pair (0, 0).
 //!
 //! | Where | How |
@@ -45,6 +47,47 @@ pub(crate) fn find<const N: usize, const STEP: u64>(
         .enumerate()
         .find(|(index, pair)| pair.load_first() == sought(*index))
         .map(|(_, pair)| pair)
+}
+
+/// Which of two loaded pairs has a first word that is `word` under `mask` (2: neither), and the second word of that pair. No branch depends on the
+/// words: where both are as likely, half of all predictions would fail. The later pair wins.
+#[inline(always)]
+pub(crate) fn select(pairs: [Words; 2], mask: u64, word: u64) -> (u32, u64) {
+    let [zero, one] = pairs;
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let (mut index, mut second) = (2u64, zero.1);
+        // SAFETY: registers only. The compiler would turn the same in its own language into branches.
+        unsafe {
+            std::arch::asm!(
+                "and {zero}, {mask}",
+                "and {one}, {mask}",
+                "xor {place:e}, {place:e}",
+                "cmp {zero}, {word}",
+                "cmove {index}, {place}",
+                "mov {place:e}, 1",
+                "cmp {one}, {word}",
+                "cmove {index}, {place}",
+                "cmove {second}, {other}",
+                zero = inout(reg) zero.0 => _,
+                one = inout(reg) one.0 => _,
+                mask = in(reg) mask,
+                word = in(reg) word,
+                other = in(reg) one.1,
+                place = out(reg) _,
+                index = inout(reg) index,
+                second = inout(reg) second,
+                options(pure, nomem, nostack),
+            );
+        }
+        (index as u32, second)
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    match (zero.0 & mask == word, one.0 & mask == word) {
+        (_, true) => (1, one.1),
+        (true, false) => (0, zero.1),
+        _ => (2, zero.1),
+    }
 }
 
 #[cfg(all(any(quintet_tsan, miri), not(any(quintet_loom, quintet_shuttle))))]
@@ -147,6 +190,41 @@ mod x86 {
             (first, second)
         }
 
+        /// Two neighbours, each of its own moment, the first before the second.
+        #[inline(always)]
+        pub(crate) fn load_two([first, second]: &[Self; 2]) -> [Words; 2] {
+            if std::arch::is_x86_feature_detected!("avx") {
+                [first.load_vector(), second.load_vector()]
+            } else {
+                [first.load_exchange(), second.load_exchange()]
+            }
+        }
+
+        /// P6.
+        #[inline(always)]
+        pub(crate) fn store(&self, new: Words) {
+            if std::arch::is_x86_feature_detected!("avx") {
+                // SAFETY: both types are 16 bytes without invalid values.
+                let both: __m128i = unsafe { std::mem::transmute([new.0, new.1]) };
+                // SAFETY: the place is valid, writable and 16-byte aligned; with AVX an aligned 16-byte store is one
+                // access. ORDERING: every x86 store is Release, and the compiler keeps earlier accesses before the block.
+                unsafe {
+                    asm!("movdqa xmmword ptr [{place}], {both}", both = in(xmm_reg) both,
+                         place = in(reg) self.0.get(), options(nostack, preserves_flags));
+                }
+            } else {
+                self.store_exchange(new);
+            }
+        }
+
+        #[cold]
+        fn store_exchange(&self, new: Words) {
+            let mut old = self.load_exchange();
+            while let Err(found) = self.compare_exchange(old, new) {
+                old = found;
+            }
+        }
+
         #[cold]
         fn load_exchange(&self) -> Words {
             match self.compare_exchange((0, 0), (0, 0)) {
@@ -247,6 +325,17 @@ mod portable {
         }
 
         #[inline(always)]
+        pub(crate) fn load_two([first, second]: &[Self; 2]) -> [Words; 2] {
+            [first.load(), second.load()]
+        }
+
+        /// P6.
+        #[inline(always)]
+        pub(crate) fn store(&self, new: Words) {
+            self.0.store(join(new), Ordering::Release);
+        }
+
+        #[inline(always)]
         pub(crate) fn load_first(&self) -> u64 {
             self.load().0
         }
@@ -316,6 +405,19 @@ mod locked {
 
         pub(crate) fn load(&self) -> Words {
             self.locked(|| self.words())
+        }
+
+        pub(crate) fn load_two([first, second]: &[Self; 2]) -> [Words; 2] {
+            [first.load(), second.load()]
+        }
+
+        /// P6.
+        pub(crate) fn store(&self, new: Words) {
+            self.locked(|| {
+                // ORDERING: Relaxed, under the lock.
+                self.first.store(new.0, Ordering::Relaxed);
+                self.second.store(new.1, Ordering::Relaxed);
+            });
         }
 
         pub(crate) fn load_first(&self) -> u64 {
@@ -395,6 +497,15 @@ mod model {
             pair(self.0.load(Ordering::Acquire))
         }
 
+        pub(crate) fn load_two([first, second]: &[Self; 2]) -> [Words; 2] {
+            [first.load(), second.load()]
+        }
+
+        /// P6.
+        pub(crate) fn store(&self, new: Words) {
+            self.0.store(name(new), Ordering::Release);
+        }
+
         pub(crate) fn load_first(&self) -> u64 {
             self.load().0
         }
@@ -420,7 +531,16 @@ mod model {
 
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests {
-    use super::{AtomicPair, find};
+    use super::{AtomicPair, find, select};
+
+    #[test]
+    fn selects_the_pair_with_the_word() {
+        let pairs = [(0x70_01, 1), (0x80_01, 2)];
+        assert_eq!(select(pairs, 0xff_ff, 0x70_01), (0, 1));
+        assert_eq!(select(pairs, 0xff_00, 0x80_00), (1, 2));
+        assert_eq!(select(pairs, 0xff_00, 0x90_00).0, 2);
+        assert_eq!(select(pairs, 0xff, 1), (1, 2), "both: the later");
+    }
 
     #[test]
     fn finds_the_first_pair_with_its_own_word() {
@@ -443,7 +563,22 @@ mod tests {
         assert_eq!(pair.compare_exchange((3, 2), (9, 9)), Err((1, 2)));
         assert_eq!(pair.compare_exchange((1, 2), (u64::MAX, 7)), Ok(()));
         assert_eq!((pair.load_first(), pair.load_second()), (u64::MAX, 7));
+        pair.store((8, u64::MAX));
+        assert_eq!(AtomicPair::load_two(&[pair, AtomicPair::new(3, 4)]), [(8, u64::MAX), (3, 4)]);
         assert!(AtomicPair::supported());
+    }
+
+    /// A single storer, as the rule demands; whoever loads sees both words of one store (P6).
+    #[test]
+    fn stores_are_never_torn() {
+        let pair = AtomicPair::new(0, !0);
+        std::thread::scope(|scope| {
+            let storer = scope.spawn(|| (1..60_000u64).for_each(|word| pair.store((word, !word))));
+            while !storer.is_finished() {
+                let (first, second) = pair.load();
+                assert_eq!(second, !first, "torn");
+            }
+        });
     }
 
     /// Writers keep `second == !first`; a torn load would show anything else (P1, P2).

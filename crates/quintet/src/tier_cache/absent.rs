@@ -31,6 +31,18 @@ impl SharedMap {
     }
 
     /// Always [`SegmentError::Unsupported`].
+    #[cfg(unix)]
+    pub fn attach_sealed(_: std::os::fd::OwnedFd) -> Result<Self, OpenError> {
+        Err(UNSUPPORTED)
+    }
+
+    /// Never called.
+    #[cfg(unix)]
+    pub fn inheritable(&self) -> Result<std::os::fd::OwnedFd, OpenError> {
+        match *self {}
+    }
+
+    /// Always [`SegmentError::Unsupported`].
     pub fn remove(_: &Place) -> Result<(), OpenError> {
         Err(UNSUPPORTED)
     }

@@ -8,7 +8,8 @@ use super::MapError;
 use super::map::Map;
 use super::step::{Point, crash_point};
 use super::wait::Wait;
-use super::word::{Cbits, Cell, Link, Probe, RecordWord};
+use super::word::{Cbits, Cell, InputHash, Link, Probe, RecordWord};
+use crate::sync::pair::select;
 use crate::sync::{Ordering, fence};
 use std::time::Duration;
 
@@ -27,7 +28,9 @@ enum Scan {
 }
 
 /// Looks a key up. `may_recover`: the caller can write, so it completes a dead owner's work if it has to wait for it.
-#[inline]
+///
+/// The common case is small and inlined: a hit in a base.
+#[inline(always)]
 pub(crate) fn look_up(
     map: &Map<'_>,
     probe: Probe,
@@ -42,6 +45,7 @@ pub(crate) fn look_up(
 }
 
 #[cold]
+#[inline(never)]
 fn look_up_slow(
     map: &Map<'_>,
     probe: Probe,
@@ -76,33 +80,61 @@ fn look_up_slow(
 fn scan(map: &Map<'_>, probe: Probe) -> Scan {
     let home = probe.input.bucket() as usize;
     let key = probe.input.hash();
-    for slice in probe.first..=probe.last {
+    // Bit i of the low half: a member at offset i in slice 0; of the high half, in slice 1.
+    let members = if probe.first == probe.last {
         crash_point!(Point::ReadCell);
-        let base = map.memory.cell(map.memory.at(slice, home));
-        if !base.cbits.is_base() {
-            continue;
+        let base = map.memory.cell(map.memory.at(probe.first, home));
+        if base.key == key && base.cbits.is_base() {
+            return certify(map, probe.first, base.link);
         }
-        if base.key == key {
-            return certify(map, probe, slice, base);
+        base.cbits.members() << (32 * probe.first)
+    } else {
+        // Which slice is a coin toss that no branch could predict.
+        let bases = map.memory.both(home);
+        let (slice, link) = select(bases, Cell::KEY_AND_BASE, Cell::base_of(key));
+        if slice < 2 {
+            return certify(map, slice, Link::from_word(link));
         }
-        let mut members = base.cbits.bits() & !1;
-        while members != 0 {
-            let offset = members.trailing_zeros() as usize;
-            members &= members - 1;
-            crash_point!(Point::ReadCell);
-            let cell = map.memory.cell(map.memory.at(slice, home + offset));
-            // The back offset in the same load: a neighbour's member may have an equal key.
-            if cell.key == key && cell.cbits == Cbits::member(offset) {
-                return certify(map, probe, slice, cell);
-            }
+        let [zero, one] = bases.map(|words| Cell::from_words(words).cbits.members());
+        zero | one << 32
+    };
+    if members == 0 {
+        return Scan::Nothing;
+    }
+    match scan_members(map, probe.input, members) {
+        (value, slice @ (0 | 1)) => Scan::Hit(Found { slice, value }),
+        (_, STALE) => Scan::Stale,
+        _ => Scan::Nothing,
+    }
+}
+
+// What `scan_members` returns beside a value, which fits two registers: the slice of a hit, or one of these.
+const NOTHING: u32 = 2;
+const STALE: u32 = 3;
+
+#[inline(never)]
+fn scan_members(map: &Map<'_>, input: InputHash, mut members: u64) -> (u64, u32) {
+    let home = input.bucket() as usize;
+    while members != 0 {
+        let at = members.trailing_zeros();
+        let (slice, offset) = (at >> 5, (at & 31) as usize);
+        members &= members - 1;
+        crash_point!(Point::ReadCell);
+        let cell = map.memory.cell(map.memory.at(slice, home + offset));
+        // The back offset in the same load: a neighbour's member may have an equal key.
+        if cell.key == input.hash() && cell.cbits == Cbits::member(offset) {
+            return match certify(map, slice, cell.link) {
+                Scan::Hit(found) => (found.value, found.slice),
+                _ => (0, STALE),
+            };
         }
     }
-    Scan::Nothing
+    (0, NOTHING)
 }
 
 #[inline(always)]
-fn certify(map: &Map<'_>, probe: Probe, slice: u32, cell: Cell) -> Scan {
-    let Link { record, generation } = cell.link;
+fn certify(map: &Map<'_>, slice: u32, link: Link) -> Scan {
+    let Link { record, generation } = link;
     crash_point!(Point::ReadRecord);
     let Ok(record) = map.memory.record(record) else { return Scan::Stale };
     if record.state().generation() != generation {
@@ -110,14 +142,13 @@ fn certify(map: &Map<'_>, probe: Probe, slice: u32, cell: Cell) -> Scan {
     }
     crash_point!(Point::ReadValue);
     // ORDERING: Relaxed: certified by the second look below.
-    let (input, value) =
-        (record.input().load(Ordering::Relaxed), record.value().load(Ordering::Relaxed));
-    // ORDERING: Acquire fence: if either word came from a later use of the record, the load below sees a later
+    let value = record.value().load(Ordering::Relaxed);
+    // ORDERING: Acquire fence: if the value came from a later use of the record, the load below sees a later
     // generation. Partner: the Release fence of `prepare_record`.
     fence(Ordering::Acquire);
     crash_point!(Point::ReadAgain);
     let again = RecordWord(record.word().load(Ordering::Relaxed));
-    if again.generation() != generation || input != probe.input.word() {
+    if again.generation() != generation {
         return Scan::Stale;
     }
     Scan::Hit(Found { slice, value })

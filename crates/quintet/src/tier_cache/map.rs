@@ -138,7 +138,7 @@ impl Reader<'_> {
     }
 
     /// The value of a key, if present.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, at: impl Into<Probe>) -> Result<Option<u64>, MapError> {
         Ok(look_up(&self.map, at.into(), self.timeout, false)?.map(|found| found.value))
     }
@@ -236,7 +236,7 @@ impl<'a> Handle<'a> {
     }
 
     /// The value of a key, if present. A hit waits for nobody.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, at: impl Into<Probe>) -> Result<Option<u64>, MapError> {
         Ok(look_up(&self.map, at.into(), self.timeout, true)?.map(|found| found.value))
     }

@@ -12,10 +12,13 @@
 
 use super::MapError;
 use super::plan::{MAX_WRITES, Plan, Write};
+#[cfg(test)]
+use super::step::crash_point;
 use super::step::{Point, store};
 use super::word::{Cell, Control, Link, MAX_BUCKETS, Owner, Phase, RecordWord};
 use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
+use crate::sync::prefetch::prefetch_write;
 use crate::sync::{AtomicPair, AtomicU64, Ordering};
 
 /// The seed's window: a base and up to 31 members.
@@ -137,6 +140,25 @@ impl<'a> Memory<'a> {
         self.cells.get(entry).map_or(Cell::EMPTY, |cell| Cell::from_words(cell.load()))
     }
 
+    /// The words of the cells of a position in both slices, which lie side by side.
+    #[inline(always)]
+    pub(crate) fn both(&self, position: usize) -> [(u64, u64); 2] {
+        match self.cells.get(2 * position..2 * position + 2) {
+            // Tests let things happen between the two loads.
+            #[cfg(test)]
+            Some([zero, one]) => {
+                crash_point!(Point::ReadCell);
+                let zero = zero.load();
+                crash_point!(Point::ReadCell);
+                [zero, one.load()]
+            }
+            // ORDERING: as in `cell`.
+            #[cfg(not(test))]
+            Some(both) => both.try_into().map_or([(0, 0); 2], AtomicPair::load_two),
+            _ => [(0, 0); 2],
+        }
+    }
+
     pub(crate) fn cell_word(&self, entry: u64) -> Result<&'a AtomicPair, MapError> {
         self.cells.get(entry as usize).ok_or(MapError::Corrupt("cell index"))
     }
@@ -162,6 +184,25 @@ impl<'a> Memory<'a> {
         match self.records.get(from..from + RECORD_WORDS) {
             Some(words) => Ok(Record(words)),
             None => Err(MapError::Corrupt("record index")),
+        }
+    }
+
+    /// A writer is on its way to a bucket: asks for its control word and its bases.
+    #[inline(always)]
+    pub(crate) fn expect_bucket(&self, bucket: u32) {
+        if let Some(word) = self.controls.get(bucket as usize) {
+            prefetch_write(word);
+        }
+        if let Some(cell) = self.cells.get(2 * bucket as usize) {
+            prefetch_write(cell);
+        }
+    }
+
+    /// A record is going to be freed.
+    #[inline(always)]
+    pub(crate) fn expect_record(&self, link: Link) {
+        if let Some(word) = self.records.get(link.record as usize * RECORD_WORDS) {
+            prefetch_write(word);
         }
     }
 
@@ -244,10 +285,10 @@ impl<'a> Seat<'a> {
         store(point, &self.0[PHASE], phase as u64);
     }
 
-    /// Step 1: nothing is listed.
-    pub(crate) fn clear(self) {
+    /// Step 1: nothing is listed. At most the first `listed` places are in use.
+    pub(crate) fn clear(self, listed: usize) {
         store(Point::ClearLists, &self.0[FLAGS], 0);
-        for place in WORDS..WORDS + MAX_HELD {
+        for place in WORDS..WORDS + listed.min(MAX_HELD) {
             if self.load(place) != 0 {
                 store(Point::ClearLists, &self.0[place], 0);
             }

@@ -47,6 +47,8 @@ mod word;
 
 #[cfg(all(test, quintet_loom))]
 mod loom_tests;
+#[cfg(all(test, quintet_shuttle, not(quintet_loom)))]
+mod shuttle_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
 

@@ -5,7 +5,9 @@ use super::map::{Handle, Left, Map};
 use super::memory::{MAX_HELD, Record};
 use super::plan::{Plan, Stop, Task, plan};
 use super::recover;
-use super::step::{Point, crash_point, exchange, exchange_cell, store, store_payload};
+use super::step::{
+    Point, crash_point, exchange, exchange_cell, replace_cell, store, store_payload,
+};
 use super::wait::Wait;
 use super::word::{Cell, InputHash, Link, Owner, Phase, Probe, RecordState};
 use crate::sync::{Ordering, fence};
@@ -18,6 +20,8 @@ pub(crate) struct Frame {
     words: [u32; MAX_HELD],
     held: usize,
     wanted: usize,
+    /// Places of the intent's list that may be in use, by this operation or those before it.
+    listed: usize,
     new: Option<Link>,
     plan: Plan,
 }
@@ -29,6 +33,7 @@ impl Default for Frame {
             words: [0; MAX_HELD],
             held: 0,
             wanted: 0,
+            listed: MAX_HELD,
             new: None,
             plan: Plan::empty(),
         }
@@ -46,6 +51,7 @@ impl<'a> Handle<'a> {
         value: Option<u64>,
         task: impl Fn(Link) -> Task,
     ) -> Result<u32, MapError> {
+        self.map.memory.expect_bucket(probe.input.bucket());
         self.open()?;
         let done = self.prepare_record(probe.input, value).and_then(|new| {
             let task = task(new);
@@ -63,9 +69,10 @@ impl<'a> Handle<'a> {
     /// Steps 1 and 2.
     fn open(&mut self) -> Result<(), MapError> {
         let seat = self.map.memory.seat(self.number)?;
-        seat.clear();
+        seat.clear(std::mem::take(&mut self.frame.listed));
         seat.set_phase(Point::Open, Phase::Open);
-        self.frame = Frame { phase: Phase::Open, ..Frame::default() };
+        let frame = &mut self.frame;
+        (frame.phase, frame.held, frame.wanted, frame.new) = (Phase::Open, 0, 0, None);
         Ok(())
     }
 
@@ -127,7 +134,8 @@ impl<'a> Handle<'a> {
         for _ in 0..MAX_ATTEMPTS {
             self.lock_wanted()?;
             let held = &self.frame.words[..self.frame.held];
-            match plan(memory, held, probe, task, self.tick, &mut self.seen) {
+            let (seen, into) = (&mut self.seen, &mut self.frame.plan);
+            match plan(memory, held, probe, task, self.tick, seen, into) {
                 Err(Stop::Nothing(error)) => return Err(error),
                 Err(Stop::Need(word)) => self.want(word),
                 Err(Stop::Crowded(word)) => {
@@ -136,8 +144,7 @@ impl<'a> Handle<'a> {
                     self.frame.words[1] = home.max(word);
                     self.frame.wanted = 2;
                 }
-                Ok(plan) => {
-                    self.frame.plan = plan;
+                Ok(()) => {
                     seat.set_body(&self.frame.plan);
                     let Some((entry, cell)) = self.frame.plan.hole else {
                         self.set_phase(Point::Planned, Phase::Sealed);
@@ -178,6 +185,7 @@ impl<'a> Handle<'a> {
             let word = self.frame.words[place];
             let control = self.map.memory.control_word(word)?;
             seat.list(place, word);
+            self.frame.listed = self.frame.listed.max(place + 1);
             let mut below = self.frame.words[..place].iter();
             let out_of_order = below.any(|held| *held > word);
             loop {
@@ -223,7 +231,7 @@ impl<'a> Handle<'a> {
         let mut intact = true;
         for write in self.frame.plan.writes() {
             let place = memory.cell_word(write.entry as u64)?;
-            intact &= exchange_cell(Point::CellStore, place, write.old, write.new);
+            intact &= replace_cell(Point::CellStore, place, write.old, write.new);
         }
         if let (true, Some(link)) = (self.frame.plan.link, self.frame.new) {
             let record = memory.record(link.record)?;

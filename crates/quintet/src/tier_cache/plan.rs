@@ -72,6 +72,15 @@ impl Plan {
         room
     }
 
+    /// Forgets everything; the writes behind `count` are nobody's.
+    fn reset(&mut self) {
+        self.hole = None;
+        self.count = 0;
+        self.link = false;
+        self.kill = None;
+        self.out = None;
+    }
+
     fn is_fresh(&self) -> bool {
         self.hole.is_none() && self.count == 0
     }
@@ -114,14 +123,14 @@ struct Planner<'p> {
     memory: Memory<'p>,
     held: &'p [u32],
     now: u32,
-    plan: Plan,
+    plan: &'p mut Plan,
     seen: &'p mut Seen,
     /// Cells whose element is on the move already: no victims.
     moving: [usize; MAX_HOPS + 1],
     moves: usize,
 }
 
-/// Plans `task` for the key of `probe` with the words `held`.
+/// Plans `task` for the key of `probe` with the words `held`, into `plan`.
 pub(crate) fn plan(
     memory: Memory<'_>,
     held: &[u32],
@@ -129,10 +138,12 @@ pub(crate) fn plan(
     task: Task,
     now: u32,
     seen: &mut Seen,
-) -> Step<Plan> {
+    plan: &mut Plan,
+) -> Step<()> {
     seen.clear();
+    plan.reset();
     let (moving, moves) = ([0; MAX_HOPS + 1], 0);
-    let mut planner = Planner { memory, held, now, plan: Plan::empty(), seen, moving, moves };
+    let mut planner = Planner { memory, held, now, plan, seen, moving, moves };
     let home = probe.input.bucket() as usize;
     let found = planner.find(probe);
     match (task, found) {
@@ -149,6 +160,7 @@ pub(crate) fn plan(
         (Task::Update { new }, Some((slice, offset))) => {
             let entry = memory.at(slice, home + offset);
             let cell = planner.cell(entry);
+            memory.expect_record(cell.link);
             planner.plan.link = true;
             planner.plan.kill = Some(cell.link);
             planner.plan.slice = slice;
@@ -156,13 +168,14 @@ pub(crate) fn plan(
         }
         (Task::Remove, Some((slice, offset))) => {
             let cell = planner.cell(memory.at(slice, home + offset));
+            memory.expect_record(cell.link);
             planner.plan.kill = Some(cell.link);
             planner.plan.slice = slice;
             planner.unlink(slice, home, offset)?;
         }
         (_, None) => unreachable!("answered above"),
     }
-    Ok(planner.plan)
+    Ok(())
 }
 
 impl Planner<'_> {
@@ -226,12 +239,13 @@ impl Planner<'_> {
             if base.key == key {
                 return Some((slice, 0));
             }
-            for offset in 1..self.memory.geometry.window as usize {
-                if base.cbits.has(offset) {
-                    let cell = self.cell(self.memory.at(slice, home + offset));
-                    if cell.cbits == Cbits::member(offset) && cell.key == key {
-                        return Some((slice, offset));
-                    }
+            let mut members = base.cbits.members() & ((1 << self.memory.geometry.window) - 1);
+            while members != 0 {
+                let offset = members.trailing_zeros() as usize;
+                members &= members - 1;
+                let cell = self.cell(self.memory.at(slice, home + offset));
+                if cell.cbits == Cbits::member(offset) && cell.key == key {
+                    return Some((slice, offset));
                 }
             }
         }

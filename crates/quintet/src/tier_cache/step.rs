@@ -101,6 +101,21 @@ pub(crate) fn exchange_cell(point: Point, cell: &AtomicPair, old: Cell, new: Cel
     cell.compare_exchange(old.words(), new.words()).is_ok()
 }
 
+/// A store of a whole cell that is guarded by a held word; false if it was not what the word's holder left there.
+#[inline(always)]
+pub(crate) fn replace_cell(point: Point, cell: &AtomicPair, old: Cell, new: Cell) -> bool {
+    if crash_point!(point) {
+        return true;
+    }
+    let intact = cell.load() == old.words();
+    if intact {
+        // ORDERING: Release inside the pair (its P6). Nobody else stores: exchanges by others expect an empty cell, and a
+        // guarded cell is empty in neither state but the last. Partner: the Acquire cell loads of gets and planners.
+        cell.store(new.words());
+    }
+    intact
+}
+
 /// A store into a record nobody can reach yet.
 #[inline(always)]
 pub(crate) fn store_payload(word: &AtomicU64, value: u64) {
@@ -136,6 +151,10 @@ mod control {
         Pause(Point),
         /// The injected action runs before the n-th store.
         Inject(usize),
+        /// The injected action runs before every point.
+        Each,
+        /// Waits a random moment before some points, drawn from this seed.
+        Dawdle(u64),
     }
 
     type Action = &'static mut dyn FnMut(Point);
@@ -144,6 +163,7 @@ mod control {
         static FATE: Cell<Option<Fate>> = const { Cell::new(None) };
         static SEEN: Cell<usize> = const { Cell::new(0) };
         static ACTION: RefCell<Option<Action>> = const { RefCell::new(None) };
+        static DICE: Cell<u64> = const { Cell::new(0) };
     }
 
     /// Runs `body` under a fate; returns its result and the number of points it passed.
@@ -163,6 +183,9 @@ mod control {
         let _reset = Reset;
         FATE.set(Some(fate));
         SEEN.set(0);
+        if let Fate::Dawdle(seed) = fate {
+            DICE.set(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        }
         // SAFETY: the reference is gone when this call returns (`Reset`), so it never outlives its lifetime.
         let action = action
             .map(|action| unsafe { std::mem::transmute::<&mut dyn FnMut(Point), Action>(action) });
@@ -182,6 +205,10 @@ mod control {
         SEEN.set(seen + 1);
         match fate {
             Fate::Count => false,
+            Fate::Dawdle(_) => {
+                dawdle();
+                false
+            }
             Fate::Stop(at) => seen >= at,
             #[cfg(unix)]
             Fate::Kill(at) => {
@@ -199,16 +226,40 @@ mod control {
             }
             Fate::Inject(at) => {
                 if seen == at {
-                    // The action's own points are not this operation's.
-                    FATE.set(None);
-                    let action = ACTION.with_borrow_mut(Option::take);
-                    if let Some(action) = action {
-                        action(point);
-                    }
-                    FATE.set(Some(fate));
+                    inject(fate, point);
                 }
                 false
             }
+            Fate::Each => {
+                inject(fate, point);
+                false
+            }
+        }
+    }
+
+    /// Runs the action; its own points are not this operation's.
+    fn inject(fate: Fate, point: Point) {
+        FATE.set(None);
+        let seen = SEEN.get();
+        if let Some(action) = ACTION.with_borrow_mut(Option::take) {
+            action(point);
+            ACTION.with_borrow_mut(|place| *place = Some(action));
+        }
+        SEEN.set(seen);
+        FATE.set(Some(fate));
+    }
+
+    /// Mostly nothing, sometimes a short spin, seldom the end of the time slice.
+    fn dawdle() {
+        let mut dice = DICE.get();
+        dice ^= dice << 13;
+        dice ^= dice >> 7;
+        dice ^= dice << 17;
+        DICE.set(dice);
+        match dice >> 60 {
+            0 => std::thread::yield_now(),
+            1..4 => (0..dice >> 32 & 0x3ff).for_each(|_| std::hint::spin_loop()),
+            _ => {}
         }
     }
 

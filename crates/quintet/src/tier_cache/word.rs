@@ -163,6 +163,11 @@ impl Cbits {
         self.0 >> offset & 1 == 1
     }
 
+    /// Bit i: a member at offset i. None if the cell is no base.
+    pub(crate) const fn members(self) -> u64 {
+        (self.0 & !1 & (self.0 & 1).wrapping_neg()) as u64
+    }
+
     /// The farthest member of a base, 0 if it is alone.
     pub(crate) const fn farthest(self) -> usize {
         31 - (self.0 | 1).leading_zeros() as usize
@@ -224,6 +229,15 @@ impl Cell {
             cbits: Cbits(first as u32),
             link: Link::from_word(second),
         }
+    }
+
+    /// What of the first word tells a base and its key.
+    pub(crate) const KEY_AND_BASE: u64 = (u32::MAX as u64) << 32 | 1;
+
+    /// The first word of any base that holds `key`, under [`Cell::KEY_AND_BASE`].
+    #[inline(always)]
+    pub(crate) const fn base_of(key: u32) -> u64 {
+        (key as u64) << 32 | 1
     }
 
     /// Nothing is here: all words are zero.
@@ -334,6 +348,11 @@ impl Owner {
 
     pub(crate) const fn new(slot: u32, incarnation: u64) -> Self {
         Self((slot as u64 + 1) << 48 | incarnation & LOW48)
+    }
+
+    /// Reads a packed name, `None` for nobody's.
+    pub const fn from_word(word: u64) -> Option<Self> {
+        if word >> 48 == 0 { None } else { Some(Self(word)) }
     }
 
     /// The slot; meaningless for nobody.

@@ -5,7 +5,7 @@ mod reclaim;
 mod region;
 mod rivals;
 mod seen;
-mod tier_map;
+pub(crate) mod tier_map;
 mod twin;
 mod word;
 

@@ -1,19 +1,24 @@
-//! The map in shared memory against open addressing under a robust process-shared mutex.
+//! The map in shared memory against open addressing under a robust process-shared mutex. The racers are processes, children of
+//! the race, that share one table; a table that cannot be shared is made by each of them anew.
 
-use crate::race::crew::{Lap, crew, for_a_while, joint_rate, span, wrong};
 use crate::race::family::{
     Bench, Family, Heat, Measure, Role, Sample, Sizes, Table, Workload, Wrong,
 };
-use crate::race::keys::{Draw, Uniform};
-use crate::race::ours::tier_map::Ours;
+use crate::race::jobs::shared::{key, obey};
+use crate::race::ours::tier_map::{Ours, VERSION};
+use quintet_rivals::Label;
+#[cfg(target_os = "linux")]
+use quintet_rivals::shared::Robust;
 use quintet_rivals::shared::{Local, Plain, Shared};
-use std::time::{Duration, Instant};
+use quintet_testkit::crash::Child;
+use std::process::Command;
+use std::time::Duration;
 
 /// The family.
 pub(crate) fn family() -> Family {
     Family {
         name: "tier-map",
-        about: "hopscotch in shared memory",
+        about: "hopscotch in shared memory, by processes",
         workloads: WORKLOADS,
         tables,
         sizes: Sizes { quick: &[10_000, 1_000_000], full: &[10_000, 1_000_000] },
@@ -41,22 +46,53 @@ const WORKLOADS: &[Workload] = &[
         ..workload("get-load80", "lookups with four of five cells in use", "load80", "get")
     },
     workload("get-load100", "lookups after as many adds as there are cells", "load100", "get"),
+    workload("get-few", "lookups in few buckets", "load50", "few"),
+    workload(
+        "get-stopped",
+        "the same while a writer is stopped inside each of these buckets",
+        "stopped",
+        "stopped",
+    ),
     workload("update", "replace values: the record is written anew", "load50", "update"),
     workload("add", "fill a table made for its entries", "life", "life"),
     workload("remove", "empty it again", "life", "life"),
 ];
 
+/// The yardstick of `get-stopped`: the same table, nobody stopped.
+const UNDISTURBED: Label = Label::new("quintet (nobody stopped)", VERSION);
+
 fn tables() -> Vec<Table> {
     vec![
         table::<Ours>(Role::Ours),
-        #[cfg(unix)]
-        table::<quintet_rivals::shared::Robust>(Role::Rival),
+        #[cfg(target_os = "linux")]
+        table::<Robust>(Role::Rival),
+        Table {
+            label: UNDISTURBED,
+            role: Role::Limit,
+            start: |stage, keys| if stage == "stopped" { undisturbed(keys) } else { None },
+            weigh: None,
+        },
         table::<Plain>(Role::Limit),
     ]
 }
 
+/// What a child does that was told this table's name.
+pub(crate) fn tables_by_name(name: &str) -> Option<fn()> {
+    match name {
+        name if name == Ours::LABEL.name => Some(obey::<Ours>),
+        #[cfg(target_os = "linux")]
+        name if name == Robust::LABEL.name => Some(obey::<Robust>),
+        name if name == Plain::LABEL.name => Some(obey::<Plain>),
+        _ => None,
+    }
+}
+
 fn table<S: Shared>(role: Role) -> Table {
     Table { label: S::LABEL, role, start: start::<S>, weigh: None }
+}
+
+fn undisturbed(keys: u64) -> Option<Box<dyn Bench>> {
+    Some(Box::new(Company::<Ours>::filled(keys, 50)?))
 }
 
 fn start<S: Shared>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
@@ -64,112 +100,188 @@ fn start<S: Shared>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
         "load50" => 50,
         "load80" => 80,
         "load100" => 100,
-        "life" if S::writes() => return Some(Box::new(Life::<S> { table: None })),
+        "life" if S::writes() => return Some(Box::new(Company::<S>::default())),
+        "stopped" => {
+            let mut bench = Company::<S>::filled(keys, 50)?;
+            bench.stops = S::writes();
+            // A table whose lookups wait for a stopped writer has no figure here.
+            let takes_part = !bench.stops || bench.can_hold();
+            return takes_part.then(|| Box::new(bench) as Box<dyn Bench>);
+        }
         _ => return None,
     };
-    let table = S::create((keys * 100 / percent) as usize, keys as usize)?;
-    let mut present = Vec::new();
-    {
-        let mut local = table.local();
-        for number in 0..keys {
-            local.add(key(number), number);
-        }
-        // Full windows gave some entries up.
-        present
-            .extend((0..keys).filter(|number| local.get(key(*number)).is_some()).map(|n| n as u32));
-    }
-    Some(Box::new(Steady { table, present }))
+    Some(Box::new(Company::<S>::filled(keys, percent)?))
 }
 
-/// A one-to-one scramble of 32 bits; 0 and the largest word are no keys.
-fn key(number: u64) -> u32 {
-    let mut word = number as u32 ^ 0x5bd1_e995;
-    word = (word ^ word >> 16).wrapping_mul(0x85eb_ca6b);
-    word = (word ^ word >> 13).wrapping_mul(0xc2b2_ae35);
-    (word ^ word >> 16).clamp(1, u32::MAX - 1)
-}
-
-/// A table that keeps its keys.
-struct Steady<S> {
-    table: S,
-    present: Vec<u32>,
-}
-
-impl<S: Shared> Bench for Steady<S> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
-        if heat.workload.name == "update" && !S::writes() {
-            return Ok(Sample::default());
-        }
-        let laps = crew(heat.threads, |thread, gate| {
-            let mut local = self.table.local();
-            let mut draw = Uniform::new(self.present.len() as u64, heat.round, thread);
-            for_a_while(slot, gate, || {
-                let mut wrong = 0;
-                for _ in 0..256 {
-                    let number = u64::from(self.present[draw.next() as usize]);
-                    wrong += u64::from(!match heat.workload.name {
-                        "update" => local.update(key(number), number),
-                        _ => local.get(key(number)) == Some(number),
-                    });
-                }
-                (256, wrong)
-            })
-        });
-        Wrong::unless_zero(wrong(&laps), heat.workload.name)?;
-        Ok(joint_rate(&laps))
-    }
-}
-
-/// A table that is filled and emptied.
-struct Life<S> {
+/// A table and the processes that use it.
+struct Company<S> {
     table: Option<S>,
+    racers: Vec<Child>,
+    cells: u64,
+    keys: u64,
+    /// In `get-stopped`: another process is stopped inside the few buckets.
+    stops: bool,
 }
 
-impl<S: Shared> Life<S> {
-    fn in_parts(
-        &self,
-        heat: &Heat,
-        work: impl Fn(&mut S::Local<'_>, u64) -> bool + Sync,
-    ) -> Vec<Lap> {
-        let table = self.table.as_ref().expect("made before");
-        crew(heat.threads, |thread, gate| {
-            let mut local = table.local();
-            let each = heat.keys / heat.threads as u64;
-            let from = each * thread as u64;
-            gate.wait();
-            let start = Instant::now();
-            let wrong =
-                (from..from + each).map(|number| u64::from(!work(&mut local, number))).sum();
-            Lap { operations: each, wrong, start, end: Instant::now() }
-        })
+impl<S> Default for Company<S> {
+    fn default() -> Self {
+        Self { table: None, racers: Vec::new(), cells: 0, keys: 0, stops: false }
     }
 }
 
-impl<S: Shared> Bench for Life<S> {
-    fn round(&mut self, heat: &Heat, _: Duration) -> Result<Sample, Wrong> {
-        let adds = heat.workload.name == "add";
-        if adds || self.table.is_none() {
-            self.table = None;
-            self.table = S::create(heat.keys as usize * 2, heat.keys as usize);
-            if self.table.is_none() {
-                return Err(Wrong("no shared memory".to_owned()));
+/// Longer than any answer takes.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn failed(what: impl std::fmt::Display) -> Wrong {
+    Wrong(format!("a racing process failed: {what}"))
+}
+
+fn expect(child: &Child, answer: &str) -> Result<(), Wrong> {
+    match child.line(PATIENCE) {
+        Some(line) if line == answer => Ok(()),
+        other => Err(failed(format!("{other:?} instead of {answer:?}"))),
+    }
+}
+
+impl<S: Shared> Company<S> {
+    /// A table with `keys` entries in `percent` of its cells.
+    fn filled(keys: u64, percent: u64) -> Option<Self> {
+        let cells = keys * 100 / percent;
+        let mut company = Self { cells, keys, ..Self::default() };
+        let table = S::create(cells as usize, keys as usize)?;
+        if table.path().is_some() {
+            let mut local = table.local();
+            (0..keys).for_each(|number| _ = local.add(key(number), number));
+        }
+        company.table = Some(table);
+        Some(company)
+    }
+
+    /// A process that has entered the table.
+    fn hire(&self, number: u64) -> Result<Child, Wrong> {
+        let program = std::env::current_exe().map_err(failed)?;
+        let mut command = Command::new(program);
+        command.arg("race");
+        let task = format!("race {}", S::LABEL.name);
+        let mut child = Child::of(command, &task).map_err(failed)?;
+        self.enter(&mut child)?;
+        if self.keys > 0 {
+            child.tell(&format!("survey {} {number}", self.keys));
+            expect(&child, "surveyed")?;
+        }
+        Ok(child)
+    }
+
+    fn enter(&self, child: &mut Child) -> Result<(), Wrong> {
+        match self.table.as_ref().and_then(S::path) {
+            Some(path) => child.tell(&format!("enter {path}")),
+            None => child.tell(&format!("make {} {}", self.cells, self.keys)),
+        }
+        expect(child, "entered")
+    }
+
+    /// Stops a process inside the few buckets while `body` runs.
+    fn while_stopped<R>(&self, body: impl FnOnce() -> R) -> Result<R, Wrong> {
+        let mut holder = self.hire(0)?;
+        holder.tell("hold");
+        expect(&holder, "held")?;
+        #[cfg(unix)]
+        holder.stop();
+        let result = body();
+        #[cfg(unix)]
+        holder.resume();
+        holder.tell("release");
+        expect(&holder, "released").map(|()| result)
+    }
+
+    fn can_hold(&self) -> bool {
+        self.while_stopped(|| ()).is_ok()
+    }
+
+    /// Every racer does its part of a workload, all at the same time.
+    fn race(&mut self, work: &str, heat: &Heat, slot: Duration) -> Result<Laps, Wrong> {
+        while self.racers.len() < heat.threads {
+            let racer = self.hire(self.racers.len() as u64 + 1)?;
+            self.racers.push(racer);
+        }
+        let racers = &mut self.racers[..heat.threads];
+        let (parts, micros) = (heat.threads, slot.as_micros());
+        for (part, racer) in racers.iter_mut().enumerate() {
+            racer.tell(&format!("round {work} {part} {parts} {} {micros}", heat.keys));
+        }
+        racers.iter().try_for_each(|racer| expect(racer, "ready"))?;
+        racers.iter_mut().for_each(|racer| racer.tell("go"));
+        let mut laps = Laps::default();
+        for racer in racers {
+            let line = racer.line(PATIENCE).unwrap_or_default();
+            let numbers: Vec<u64> =
+                line.split(' ').skip(1).filter_map(|word| word.parse().ok()).collect();
+            let [operations, wrong, nanoseconds] = numbers[..] else { return Err(failed(line)) };
+            laps.add(operations, wrong, nanoseconds);
+        }
+        Wrong::unless_zero(laps.wrong, work)?;
+        Ok(laps)
+    }
+}
+
+/// What the racers of a round did together.
+#[derive(Default)]
+struct Laps {
+    operations: u64,
+    wrong: u64,
+    longest: u64,
+    /// Operations per nanosecond, summed over the racers.
+    rate: f64,
+}
+
+impl Laps {
+    fn add(&mut self, operations: u64, wrong: u64, nanoseconds: u64) {
+        self.operations += operations;
+        self.wrong += wrong;
+        self.longest = self.longest.max(nanoseconds);
+        self.rate += operations as f64 / nanoseconds.max(1) as f64;
+    }
+}
+
+impl<S: Shared> Bench for Company<S> {
+    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+        let mops = match heat.workload.name {
+            "update" if !S::writes() => 0.0,
+            work @ ("add" | "remove") => {
+                if work == "add" || self.table.is_none() {
+                    self.table = None;
+                    self.table = S::create(heat.keys as usize * 2, heat.keys as usize);
+                    let table = self.table.as_ref().ok_or_else(|| failed("no shared memory"))?;
+                    if work == "remove" {
+                        // Its turn came without an add before it.
+                        let mut local = table.local();
+                        (0..heat.keys).for_each(|number| _ = local.add(key(number), number));
+                    }
+                    let mut racers = std::mem::take(&mut self.racers);
+                    racers.iter_mut().try_for_each(|racer| self.enter(racer))?;
+                    self.racers = racers;
+                }
+                let laps = self.race(work, heat, slot)?;
+                if work == "remove" {
+                    self.table = None;
+                }
+                laps.operations as f64 / laps.longest.max(1) as f64 * 1e3
             }
-        }
-        if !adds {
-            // Present already if the turn ran in order.
-            self.in_parts(heat, |local, number| {
-                local.get(key(number)).is_some() || local.add(key(number), number)
-            });
-        }
-        let laps = self.in_parts(heat, |local, number| match adds {
-            true => local.add(key(number), number),
-            false => local.remove(key(number)),
-        });
-        Wrong::unless_zero(wrong(&laps), heat.workload.name)?;
-        let operations: u64 = laps.iter().map(|lap| lap.operations).sum();
-        Ok(Sample {
-            mops: operations as f64 / span(&laps).as_secs_f64() / 1e6,
-            ..Sample::default()
-        })
+            "get-stopped" if self.stops => {
+                // Racers look once before, so that they exist and have seen the table.
+                self.race("get-few", heat, slot / 10)?;
+                let racers = std::mem::take(&mut self.racers);
+                let mut inside = Self { racers, keys: self.keys, ..Self::default() };
+                let laps = self.while_stopped(|| inside.race("get-stopped", heat, slot))?;
+                self.racers = inside.racers;
+                laps?.rate * 1e3
+            }
+            work => self.race(work, heat, slot)?.rate * 1e3,
+        };
+        Ok(Sample { mops, ..Sample::default() })
+    }
+
+    fn is_by_processes(&self) -> bool {
+        true
     }
 }

@@ -8,5 +8,6 @@ pub(crate) mod mostly;
 mod prefetch;
 pub(crate) mod sections;
 pub(crate) mod seen;
+pub(crate) mod shared;
 mod steady;
 mod window;

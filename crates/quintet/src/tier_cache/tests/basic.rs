@@ -20,6 +20,8 @@ fn words_keep_every_bit() {
     for back in 1..32 {
         let bits = Cbits::member(back);
         assert_eq!((bits.back(), bits.is_base()), (Some(back), false));
+        assert_eq!(bits.members(), 0);
+        assert_eq!(Cbits::ALONE.with(back).members(), 1 << back);
         assert_eq!(Cbits::ALONE.with(back).farthest(), back);
         assert_eq!(Cbits::ALONE.with(back).without(back), Cbits::ALONE);
     }

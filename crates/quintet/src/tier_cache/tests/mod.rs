@@ -4,6 +4,10 @@ mod basic;
 #[cfg(all(feature = "shm", target_os = "linux", not(miri)))]
 mod corrupt;
 mod crashes;
+mod histories;
+#[cfg(all(feature = "shm", target_os = "linux", not(miri)))]
+mod meetings;
+mod phases;
 mod placement;
 #[cfg(all(feature = "shm", target_os = "linux", not(miri)))]
 mod processes;

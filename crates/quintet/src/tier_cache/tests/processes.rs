@@ -8,29 +8,29 @@ use crate::tier_cache::*;
 use quintet_testkit::crash::{Child, ledger::Ledger, report, task};
 use std::time::{Duration, Instant};
 
-const CHILD: &str = "tier_cache::tests::processes::child";
+pub(super) const CHILD: &str = "tier_cache::tests::processes::child";
 /// A hang: no result after this long although nobody alive holds anything.
 const HANG: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A segment that is removed with the test.
-struct Segment(Place);
+pub(super) struct Segment(Place);
 
 impl Segment {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let place = Place::Name(format!("test-{name}-{}", std::process::id()));
         let _ = SharedMap::remove(&place);
         Self(place)
     }
 
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         match &self.0 {
             Place::Name(name) => name,
             Place::Path(_) => unreachable!(),
         }
     }
 
-    fn create(&self, geometry: Geometry) -> SharedMap {
+    pub(super) fn create(&self, geometry: Geometry) -> SharedMap {
         let _ = SharedMap::remove(&self.0);
         SharedMap::create(&self.0, geometry, Access::default()).unwrap()
     }
@@ -77,6 +77,7 @@ fn child() {
             std::thread::sleep(PATIENCE);
             drop(committed);
         }
+        "meet" => super::meetings::actor(&shared),
         "fork" => fork_in_child(&shared),
         other => panic!("unknown task {other}"),
     }

@@ -1,5 +1,5 @@
 //! The 24 situations, each with its variants, in two of the four modes: the second operation injected at every
-//! point of the first, and the first actor killed at every point before the second acts.
+//! point of the first, and the first actor killed at every point before the second acts. `threads` and `meetings` are the other two.
 //!
 //! The oracle is the map itself, run in order: two operations that overlap must end as one of the two orders does, in
 //! results, contents and departures; an operation whose actor dies has happened or has not.
@@ -66,14 +66,47 @@ pub(super) fn outcome(world: &World, answers: Vec<Answer>, before: usize) -> Out
     Outcome { answers, contents: world.contents(), left }
 }
 
+/// The case's operations for so many actors: first, second, first again, second again.
+pub(super) fn cast(case: &Case, actors: usize) -> Vec<Action> {
+    [case.first, case.second].into_iter().cycle().take(actors).collect()
+}
+
+/// Every order of so many.
+pub(super) fn orders(actors: usize) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new()];
+    for next in 0..actors {
+        let insert = |order: &Vec<usize>, at: usize| {
+            let mut order = order.clone();
+            order.insert(at, next);
+            order
+        };
+        all = all.iter().flat_map(|order| (0..=next).map(|at| insert(order, at))).collect();
+    }
+    all
+}
+
+/// How the case may end with so many actors.
+pub(super) fn ends(case: &Case, actors: usize) -> Vec<Outcome> {
+    let mut ends: Vec<Outcome> =
+        orders(actors).iter().map(|order| performed(case, &cast(case, actors), order)).collect();
+    ends.sort();
+    ends.dedup();
+    ends
+}
+
 /// Runs `order` one after the other; answers are stored in the order of the case (first, second).
 pub(super) fn in_order(case: &Case, order: &[usize]) -> Outcome {
+    performed(case, &cast(case, 2), order)
+}
+
+/// Runs those of the cast that `order` names, one after the other. Who does not act counts as busy.
+pub(super) fn performed(case: &Case, cast: &[Action], order: &[usize]) -> Outcome {
     let world = set_up(case);
     let before = world.left().len();
     let mut handle = world.handle(0);
-    let mut answers = vec![Answer::Busy; 2];
+    let mut answers = vec![Answer::Busy; cast.len()];
     for which in order {
-        answers[*which] = act(&mut handle, [case.first, case.second][*which]);
+        answers[*which] = act(&mut handle, cast[*which]);
     }
     drop(handle);
     world.map(0).check().unwrap_or_else(|error| panic!("{error}: {case:?}"));
@@ -153,6 +186,14 @@ fn kill(case: &Case) -> usize {
     unreachable!()
 }
 
+/// Meetings per variant of 2, 3 and 4 actors, together.
+pub(super) fn meetings(rounds: [usize; 3]) -> usize {
+    rounds.iter().sum()
+}
+
+/// Meetings of 2, 3 and 4 processes per variant.
+pub(super) const PROCESS_ROUNDS: [usize; 3] = [6, 3, 3];
+
 fn run(mode: fn(&Case) -> usize) -> BTreeMap<Situation, usize> {
     let mut table = BTreeMap::new();
     for situation in Situation::ALL {
@@ -169,15 +210,17 @@ fn run(mode: fn(&Case) -> usize) -> BTreeMap<Situation, usize> {
 fn second_operation_and_death_at_every_point() {
     let (injected, killed) = (run(inject), run(kill));
     let mut table = String::from(
-        "| | situation | variants | injected | killed | threads |\n|---|---|---|---|---|---|\n",
+        "| | situation | variants | injected | killed | threads | processes |\n|---|---|---|---|---|---|---|\n",
     );
     for situation in Situation::ALL {
         let variants = cases(situation).len();
         let (number, title) = (situation.number(), situation.title());
         let (injected, killed) = (injected[&situation], killed[&situation]);
-        let threads = variants * super::threads::ROUNDS;
-        table +=
-            &format!("| {number} | {title} | {variants} | {injected} | {killed} | {threads} |\n");
+        let threads = variants * meetings(super::threads::ROUNDS);
+        let processes = variants * meetings(PROCESS_ROUNDS);
+        table += &format!(
+            "| {number} | {title} | {variants} | {injected} | {killed} | {threads} | {processes} |\n"
+        );
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/tier_cache.md");
     let page = std::fs::read_to_string(path).unwrap();

@@ -1,0 +1,201 @@
+//! The processes of a race in shared memory. Each is this program again, a child that does what its parent's lines say
+//! and reports by lines:
+//!
+//! | line | does | answers |
+//! |---|---|---|
+//! | `enter PATH` | enters a table | `entered` |
+//! | `make CELLS ENTRIES` | makes a table of its own and fills it | `entered` |
+//! | `survey ENTRIES SEED` | notes which keys are there | `surveyed` |
+//! | `round WORKLOAD PART PARTS ENTRIES MICROSECONDS` | prepares itself | `ready` |
+//! | `go` | runs the round | `lap OPERATIONS WRONG NANOSECONDS` |
+//! | `hold` | holds the few buckets | `held`, or `cannot` |
+//! | `release` | releases them | `released` |
+
+use crate::race::families::tier_map::tables_by_name;
+use crate::race::keys::Dice;
+use quintet_rivals::shared::{Local, Shared};
+use quintet_testkit::crash::{report, task};
+use std::hint::black_box;
+use std::io::stdin;
+use std::time::{Duration, Instant};
+
+/// Does a child's work, if this process is one; it ends with its parent.
+pub(crate) fn work() -> bool {
+    let Some(task) = task() else { return false };
+    let Some(name) = task.strip_prefix("race ") else { return false };
+    if let Some(obey) = tables_by_name(name) {
+        obey();
+    }
+    true
+}
+
+/// A one-to-one scramble of 32 bits; 0 and the largest word are no keys.
+pub(crate) fn key(number: u64) -> u32 {
+    let mut word = number as u32 ^ 0x5bd1_e995;
+    word = (word ^ word >> 16).wrapping_mul(0x85eb_ca6b);
+    word = (word ^ word >> 13).wrapping_mul(0xc2b2_ae35);
+    (word ^ word >> 16).clamp(1, u32::MAX - 1)
+}
+
+fn hear() -> Option<Vec<String>> {
+    let mut line = String::new();
+    match stdin().read_line(&mut line) {
+        Ok(count) if count > 0 => Some(line.split_whitespace().map(str::to_owned).collect()),
+        _ => None,
+    }
+}
+
+/// Hears and obeys until the parent is gone.
+pub(crate) fn obey<S: Shared>() {
+    let mut table: Option<S> = None;
+    let mut survey = Survey::default();
+    while let Some(words) = hear() {
+        let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
+        let number = |at: usize| number(at).unwrap_or(0);
+        match (words.first().map(String::as_str), &table) {
+            (Some("enter"), _) => {
+                table = words.get(1).and_then(|path| S::attach(path));
+                report(if table.is_some() { "entered" } else { "no table" });
+            }
+            (Some("make"), _) => {
+                table = S::create(number(1) as usize, number(2) as usize);
+                if let Some(table) = &table {
+                    let mut local = table.local();
+                    (0..number(2)).for_each(|entry| _ = local.add(key(entry), entry));
+                }
+                report(if table.is_some() { "entered" } else { "no table" });
+            }
+            (Some("survey"), Some(table)) => {
+                survey = Survey::new(&mut table.local(), number(1), number(2));
+                report("surveyed");
+            }
+            (Some("round"), Some(table)) => {
+                let slot = Duration::from_micros(number(5));
+                let part = Part { part: number(2), parts: number(3), entries: number(4) };
+                let (operations, wrong, time) = match words[1].as_str() {
+                    work @ ("add" | "remove") => life(&mut table.local(), work, &part),
+                    work => steady(&mut table.local(), survey.order(work), work, slot),
+                };
+                report(&format!("lap {operations} {wrong} {}", time.as_nanos()));
+            }
+            (Some("hold"), Some(table)) => {
+                let held = table.hold(&survey.absent, &mut || {
+                    report("held");
+                    hear();
+                });
+                report(if held { "released" } else { "cannot" });
+            }
+            _ => report("what?"),
+        }
+    }
+}
+
+/// Which keys are there, in a random order.
+#[derive(Default)]
+struct Survey {
+    all: Vec<u32>,
+    /// Draws from the keys of the few buckets.
+    few: Vec<u32>,
+    /// Keys that are not there and fall into the few buckets.
+    absent: Vec<u32>,
+}
+
+/// How many buckets are few. A bucket is a range of keys.
+const FEW: usize = 4;
+
+impl Survey {
+    fn new(local: &mut impl Local, entries: u64, seed: u64) -> Self {
+        let mut dice = Dice::new(seed, 0);
+        let mut all: Vec<u32> = (0..entries)
+            .filter(|entry| local.get(key(*entry)).is_some())
+            .map(|entry| entry as u32)
+            .collect();
+        // The same few for every process.
+        let mut sorted: Vec<u32> = all.iter().take(4096).copied().collect();
+        sorted.sort_unstable_by_key(|entry| key(u64::from(*entry)));
+        // Far enough from each other in key order to be in buckets of their own.
+        let sorted: Vec<u32> = sorted.into_iter().step_by(16).take(FEW).collect();
+        for last in (1..all.len()).rev() {
+            all.swap(last, dice.below(last as u64 + 1) as usize);
+        }
+        let few = (0..4096).map(|_| sorted[dice.below(sorted.len() as u64) as usize]).collect();
+        // The neighbour of a key in key order is almost surely absent and in the same bucket.
+        let absent = sorted.iter().map(|entry| key(u64::from(*entry)) ^ 1);
+        let absent = absent.filter(|key| *key != 0 && local.get(*key).is_none()).collect();
+        Self { all, few, absent }
+    }
+
+    fn order(&self, workload: &str) -> &[u32] {
+        if matches!(workload, "get-few" | "get-stopped") { &self.few } else { &self.all }
+    }
+}
+
+/// Says `ready`, and waits until all others are.
+fn gate() {
+    report("ready");
+    hear();
+}
+
+/// Lookups or updates in the given order for about `slot`, after a tenth of it unmeasured.
+fn steady(
+    local: &mut impl Local,
+    order: &[u32],
+    work: &str,
+    slot: Duration,
+) -> (u64, u64, Duration) {
+    let update = work == "update";
+    let mut place = 0;
+    let mut batch = || {
+        let mut wrong = 0;
+        for _ in 0..256 {
+            let entry = u64::from(order[place]);
+            place = if place + 1 == order.len() { 0 } else { place + 1 };
+            let right = match update {
+                true => local.update(key(entry), entry),
+                false => local.get(key(entry)) == Some(entry),
+            };
+            wrong += u64::from(!right);
+        }
+        black_box(wrong)
+    };
+    let mut run = |slot: Duration| {
+        let start = Instant::now();
+        let (mut operations, mut wrong) = (0, 0);
+        loop {
+            wrong += batch();
+            operations += 256;
+            let time = start.elapsed();
+            if time >= slot {
+                return (operations, wrong, time);
+            }
+        }
+    };
+    let (_, early, _) = run(slot / 10);
+    gate();
+    let (operations, wrong, time) = run(slot);
+    (operations, wrong + early, time)
+}
+
+/// A process's share of the entries.
+struct Part {
+    part: u64,
+    parts: u64,
+    entries: u64,
+}
+
+/// Adds or removes a share of the entries.
+fn life(local: &mut impl Local, work: &str, part: &Part) -> (u64, u64, Duration) {
+    let each = part.entries / part.parts.max(1);
+    let from = each * part.part;
+    gate();
+    let start = Instant::now();
+    let mut wrong = 0;
+    for entry in from..from + each {
+        let right = match work {
+            "add" => local.add(key(entry), entry),
+            _ => local.remove(key(entry)),
+        };
+        wrong += u64::from(!right);
+    }
+    (each, wrong, start.elapsed())
+}
