@@ -23,7 +23,7 @@ use super::domain::{Core, Domain};
 use super::seat::{DUE, SeatState};
 use super::section::{Section, Spot, Visit};
 use crate::roster::Seat;
-use crate::sync::Arc;
+use crate::sync::{Arc, Ordering};
 
 /// A registered seat: each read section is entered by [`pin`](Self::pin).
 #[derive(Debug)]
@@ -63,6 +63,12 @@ impl Handle {
     #[inline(always)]
     pub fn spot(&self) -> Spot<'_> {
         Spot::new(&self.core, &self.seat)
+    }
+
+    /// Something that this seat has retired is not freed yet.
+    pub fn has_backlog(&self) -> bool {
+        // ORDERING: Relaxed: our own store.
+        self.seat.items.load(Ordering::Relaxed) > 0
     }
 
     /// Frees what can be freed now. Does nothing while a section is open.

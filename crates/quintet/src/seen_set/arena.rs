@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A record takes one unit, or, if records have their own lengths, as many units of 8 bytes as it needs. Granules are runs of
-//! [`GRANULE`] units. Handles take extents of whole granules and fill them from the front.
+//! [`GRANULE`] units. Handles take extents of whole granules and fill them from the front; each
+//! is an eighth of what the handle has filled before, so that little waits unfilled and a large extent lies in large pages.
 //!
 //! **R1.** A record is written before its id is in a slot, and neither moved nor freed before the set drops.
 //! **R2.** An extent belongs to one desk; the owner of the desk alone writes there. Others read records whose ids they
@@ -179,7 +180,7 @@ impl Arenas {
     #[cold]
     fn extend(&self, desk: &Desk, units: u64) -> Result<(), SeenError> {
         let least = units.div_ceil(GRANULE).max(1);
-        let wanted = self.comfortable(desk.granules.get() / 2).max(least);
+        let wanted = self.comfortable(desk.granules.get() / 8).max(least);
         let (granules, first, base) = match self.try_extend(wanted) {
             Ok((first, base)) => (wanted, first, base),
             Err(_) if wanted > least => {
@@ -203,7 +204,7 @@ impl Arenas {
     fn comfortable(&self, granules: u64) -> u64 {
         let granule_bytes = self.stride * GRANULE as usize;
         let bytes = (granules as usize).saturating_mul(granule_bytes).min(LARGEST_EXTENT);
-        let bytes = if bytes >= HUGE / 2 { bytes.next_multiple_of(HUGE) } else { bytes };
+        let bytes = if bytes >= HUGE { bytes.next_multiple_of(HUGE) } else { bytes };
         (bytes / granule_bytes).max(1) as u64
     }
 

@@ -20,7 +20,7 @@
 //! copies always find a slot. A guest too many completes T first: the one path whose length is that of a table, and it is counted.
 //! **G5.** A failed allocation leaves everything as it was. The insert that cannot do without gets the error; one that only saw
 //! the table filling up goes on, until a tenth of the slots is left.
-//! **G6.** Sizes are `first · factor^(growths + i/n)` for segment i of n: at any time the segments stand at different
+//! **G6.** Sizes are `first · 2^(growths + i/n)` for segment i of n, in whole lines: at any time the segments stand at different
 //! points of their growth, so that the sum of their sizes is steady and one segment's old table is all that is held twice.
 
 use super::budget::SeenError;
@@ -29,18 +29,19 @@ use super::table::{Plan, Table};
 use crate::reclaim::{Freed, Retired, Section};
 use crate::region::AllocError;
 use crate::sync::Ordering;
+use crate::sync::line::{LINE, Line};
 use std::ptr;
 
 impl Core {
     /// Slots of segment number `segment` after so many growths (G6).
     pub(super) fn slots_after(&self, segment: usize, growths: u32) -> Result<usize, SeenError> {
         let share = segment as f64 / self.roots.len() as f64;
-        let factor = self.settings.factor.powf(f64::from(growths) + share);
-        let slots = (self.settings.first_slots as f64 * factor).ceil();
-        if slots > (1u64 << 32) as f64 || slots * 8.0 > isize::MAX as f64 {
+        let factor = (f64::from(growths) + share).exp2();
+        let lines = (self.settings.first_slots as f64 / LINE as f64 * factor).ceil();
+        if lines > (1u64 << 32) as f64 || lines * size_of::<Line>() as f64 > isize::MAX as f64 {
             return Err(AllocError::CapacityOverflow.into());
         }
-        Ok(slots as usize)
+        Ok(lines as usize * LINE)
     }
 
     fn make(
@@ -53,16 +54,19 @@ impl Core {
         let before = before.map_or(0, |table| table.plan().slots);
         let plan = Plan {
             split: self.split,
-            slots: self.slots_after(segment, growths)?.max(before + 1),
+            slots: self.slots_after(segment, growths)?,
             before,
             max_fill: self.settings.max_fill,
-            pages: self.settings.pages,
             growths,
             birth: section.era(),
         };
         let bytes = Table::bytes_for(plan.slots);
         self.account.book_table(bytes)?;
-        let table = Table::try_new(plan, &self.account);
+        let lines = |segment| self.slots_after(segment, growths).ok().map(|slots| slots / LINE);
+        let table = self
+            .ground
+            .lines(growths, segment, lines, self.roots.len())
+            .and_then(|lines| Table::try_new(plan, lines, &self.account));
         let table = table.inspect_err(|_| self.account.give_back(bytes))?;
         Ok(Box::into_raw(table))
     }
@@ -84,7 +88,7 @@ impl Core {
         );
         if set.is_err() {
             // SAFETY: nobody has seen the table.
-            drop(unsafe { Box::from_raw(table) });
+            unsafe { Box::from_raw(table) }.discard();
         }
         Ok(())
     }
@@ -109,7 +113,7 @@ impl Core {
         );
         if set.is_err() {
             // SAFETY: nobody has seen the table.
-            drop(unsafe { Box::from_raw(next) });
+            unsafe { Box::from_raw(next) }.discard();
         }
         table.set_closed(false);
         Ok(())
@@ -118,7 +122,10 @@ impl Core {
     /// The table is filling up: one thread prepares the next, the others go on.
     #[cold]
     pub(super) fn consider_growing(&self, section: &Section<'_>, segment: usize, table: &Table) {
-        if !self.may_leave(segment, table) || !(table.is_at_limit() || table.election.stand()) {
+        if !table.is_due()
+            || !self.may_leave(segment, table)
+            || !(table.is_at_limit() || table.election.stand())
+        {
             return;
         }
         if self.start(section, segment, table).is_err() {
@@ -222,16 +229,16 @@ unsafe fn retire(section: &Section<'_>, table: *mut Table) {
     unsafe { section.retire(piece) };
 }
 
-/// Frees the slots piece by piece, then the table.
+/// Frees the lines piece by piece, then the table.
 ///
 /// # Safety
 /// `place` is a table that nobody can reach; not called again after [`Freed::Done`].
 unsafe fn free_table(place: *mut ()) -> Freed {
     let table = place.cast::<Table>();
     // SAFETY: nobody else can reach the table.
-    let slots = unsafe { (*table).slots_mut() };
-    // SAFETY: no reference to a slot is left, and none is made: only this function follows.
-    if !unsafe { slots.give_back() } {
+    let lines = unsafe { (*table).lines_mut() };
+    // SAFETY: no reference to a line is left, and none is made: only this function follows.
+    if !unsafe { lines.give_back() } {
         return Freed::More;
     }
     // SAFETY: made from a box, and not used any more.

@@ -153,6 +153,12 @@ impl<R: Record + ?Sized> Records<R> {
         unsafe { R::view(place, self.width) }
     }
 
+    /// Asks the cache for the record of an id that this set gave out.
+    #[inline(always)]
+    pub(crate) fn fetch(&self, id: u64) {
+        crate::sync::prefetch::prefetch_read(self.arenas.locate(id).wrapping_add(self.head));
+    }
+
     /// The origin of an id that this set gave out.
     pub(crate) fn origin(&self, id: u64) -> Origin {
         if !self.parents {
