@@ -17,6 +17,9 @@ use std::ptr::NonNull;
 /// Buffers from this size on are mapped (G2).
 pub const MAPPED_FROM: usize = pages::HUGE;
 
+/// Smaller buffers are made present by their first use.
+const PRESENT_FROM: usize = 64 << 10;
+
 /// The most that is given back in one step (G3).
 pub const PIECE: usize = pages::HUGE;
 
@@ -86,6 +89,16 @@ impl<T: Zeroed> Buffer<T> {
             }
         }
         Ok(Self { slots, len, bytes, pages })
+    }
+
+    /// [`try_new`](Self::try_new) for a buffer that is about to be filled: what comes from the global allocator is made present at once, which costs
+    /// less than page by page.
+    pub fn try_new_present(len: usize, pages: Pages) -> Result<Self, AllocError> {
+        let buffer = Self::try_new(len, pages)?;
+        if pages::AVAILABLE && buffer.bytes >= PRESENT_FROM && !is_mapped(buffer.bytes) {
+            pages::populate_around(buffer.slots.cast(), buffer.bytes);
+        }
+        Ok(buffer)
     }
 
     /// Bytes this buffer holds now.

@@ -9,7 +9,7 @@ pub(super) const HUGE: usize = 2 << 20;
 #[cfg(all(test, unix, not(any(quintet_loom, quintet_shuttle, miri))))]
 pub(super) use system::present;
 #[cfg(all(unix, not(any(quintet_loom, quintet_shuttle, miri))))]
-pub(super) use system::{AVAILABLE, clear, map, populate, rounded, unmap};
+pub(super) use system::{AVAILABLE, clear, map, populate, populate_around, rounded, unmap};
 
 #[cfg(all(unix, not(any(quintet_loom, quintet_shuttle, miri))))]
 mod system {
@@ -93,6 +93,16 @@ mod system {
         let _ = (base, offset, bytes);
     }
 
+    /// Makes the pages that lie inside a block of the global allocator present.
+    pub(in super::super) fn populate_around(block: NonNull<u8>, bytes: usize) {
+        let head = block.align_offset(small_page());
+        if bytes > head + small_page() {
+            let whole = (bytes - head) / small_page() * small_page();
+            // SAFETY: inside the block.
+            populate(unsafe { block.add(head) }, 0, whole);
+        }
+    }
+
     /// Gives `bytes` from `offset` on back to the system.
     ///
     /// # Safety
@@ -132,7 +142,7 @@ mod system {
 #[cfg(all(test, not(all(unix, not(any(quintet_loom, quintet_shuttle, miri))))))]
 pub(super) use none::present;
 #[cfg(not(all(unix, not(any(quintet_loom, quintet_shuttle, miri)))))]
-pub(super) use none::{AVAILABLE, clear, map, populate, rounded, unmap};
+pub(super) use none::{AVAILABLE, clear, map, populate, populate_around, rounded, unmap};
 
 #[cfg(not(all(unix, not(any(quintet_loom, quintet_shuttle, miri)))))]
 mod none {
@@ -149,6 +159,8 @@ mod none {
     }
 
     pub(in super::super) fn populate(_base: NonNull<u8>, _offset: usize, _bytes: usize) {}
+
+    pub(in super::super) fn populate_around(_block: NonNull<u8>, _bytes: usize) {}
 
     /// # Safety
     /// Never called: nothing is mapped.

@@ -18,6 +18,7 @@
 use super::budget::{Account, SeenError};
 use crate::region::Pages;
 use crate::region::heap::{Buffer, Zeroed};
+use crate::sync::prefetch::prefetch_read;
 use crate::sync::{Arc, AtomicPtr, AtomicU64, MODEL, Mutex, Ordering};
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
@@ -31,6 +32,8 @@ const PARTS: usize = if MODEL { 6 } else { 28 };
 /// Extents of this size and more come in huge pages.
 const HUGE: usize = 2 << 20;
 const LARGEST_EXTENT: usize = 32 << 20;
+/// How many bytes ahead of the next record lines are asked for.
+const AHEAD: usize = 256;
 
 /// A word of raw memory.
 #[repr(transparent)]
@@ -165,6 +168,8 @@ impl Arenas {
         desk.units_left.set(desk.units_left.get() - units);
         desk.next_id.set(id + units);
         desk.place.set(place.wrapping_add(units as usize * self.stride));
+        // A store that waits for its line holds up the exchange behind it.
+        prefetch_read(place.wrapping_add(AHEAD));
         Ok((id, place))
     }
 
@@ -219,7 +224,7 @@ impl Arenas {
             return Err(SeenError::Ids);
         }
         self.account.book_records(bytes)?;
-        let entered = Buffer::try_new(bytes.div_ceil(8), self.pages)
+        let entered = Buffer::try_new_present(bytes.div_ceil(8), self.pages)
             .map_err(SeenError::from)
             .and_then(|buffer: Buffer<Raw>| self.enter(&mut extents, buffer, granules));
         entered.inspect_err(|_| self.account.give_back_records(bytes))

@@ -26,7 +26,7 @@ use super::arena::Desk;
 use super::budget::{Account, SeenError};
 use super::builder::Settings;
 use super::ground::Ground;
-use super::table::{Seen, Table};
+use super::table::{Seen, Table, Walk};
 use super::together::Meeting;
 use super::word::{FROZEN, Split};
 use crate::reclaim::{Brief, Domain, Handle, Section};
@@ -136,6 +136,16 @@ impl Access {
             self.handle.flush();
         }
         self.untidy.set(!MODEL && self.handle.has_backlog());
+    }
+}
+
+impl Access {
+    /// Sees to tables that were left, between operations.
+    #[inline(always)]
+    pub(super) fn tidy_if_needed(&self) {
+        if self.untidy.get() {
+            self.tidy();
+        }
     }
 }
 
@@ -255,6 +265,27 @@ impl Core {
         }
     }
 
+    /// Takes a record in at the EMPTY where its probe has ended, or not at all (K3 of `many`).
+    #[inline(always)]
+    pub(crate) fn insert_at(
+        &self,
+        access: &Access,
+        hash: u64,
+        (table, walk, slot): (&Table, Walk, usize),
+        entry: &mut impl Entry,
+    ) -> Result<Option<Outcome>, SeenError> {
+        let word = self.split.tag(hash) | entry.write()?;
+        if !table.take(walk, slot, word) {
+            entry.take_back();
+            return Ok(None);
+        }
+        let segment = self.split.segment(hash);
+        if let Some(due) = Self::count(access, segment, table) {
+            self.see_to(access, segment, due);
+        }
+        Ok(Some(Outcome { word, new: true }))
+    }
+
     /// Every other case.
     #[cold]
     #[inline(never)]
@@ -284,9 +315,7 @@ impl Core {
             }
         };
         drop(section);
-        if access.untidy.get() {
-            access.tidy();
-        }
+        access.tidy_if_needed();
         outcome
     }
 
@@ -319,9 +348,7 @@ impl Core {
                 self.consider_growing(&section, segment, table);
             }
         }
-        if access.untidy.get() {
-            access.tidy();
-        }
+        access.tidy_if_needed();
     }
 
     /// An insert while there is no table yet, or it is being left, or is full.
@@ -389,7 +416,8 @@ impl Core {
         }
         let mut walk = next.walk(tag);
         loop {
-            match next.look(&mut walk, tag, |word| entry.same(word)) {
+            let ready = |line| table.make_ready(line, next); // (D4)
+            match next.look_when(&mut walk, tag, |word| entry.same(word), ready) {
                 Seen::Same(word) => return Ok(Outcome { word, new: false }),
                 Seen::Empty(slot) => {
                     let word = tag | entry.write()?;

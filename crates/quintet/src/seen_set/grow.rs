@@ -14,13 +14,13 @@
 //! ```
 //!
 //! **G1.** T.next is set once, by exchange, and only while the root is T: S has no successor before T is complete.
-//! **G2.** Copies go from T to T.next and nowhere else.
+//! **G2.** Words go from T to T.next and nowhere else, as `carry` says.
 //! **G3.** A chunk that its mover abandoned is handed out again (M3 of `migrate`): completion needs nobody in particular.
 //! **G4.** S has more slots than T. Inserts into S before T is complete are guests, at most as many as S has slots more than T; so
 //! copies always find a slot. A guest too many completes T first: the one path whose length is that of a table, and it is counted.
 //! **G5.** A failed allocation leaves everything as it was. The insert that cannot do without gets the error; one that only saw
 //! the table filling up goes on, until a tenth of the slots is left.
-//! **G6.** Sizes are `first · 2^(growths + i/n)` for segment i of n, in whole lines: at any time the segments stand at different
+//! **G6.** Sizes are `first · 2^(growths + i/n)` for segment i of n, in whole lines, and double exactly from the fifth growth on: at any time the segments stand at different
 //! points of their growth, so that the sum of their sizes is steady and one segment's old table is all that is held twice.
 
 use super::budget::SeenError;
@@ -28,20 +28,27 @@ use super::core::{Core, Stop};
 use super::table::{Plan, Table};
 use crate::reclaim::{Freed, Retired, Section};
 use crate::region::AllocError;
-use crate::sync::Ordering;
-use crate::sync::line::{LINE, Line};
+use crate::sync::line::LINE;
+use crate::sync::{MODEL, Ordering};
 use std::ptr;
+
+/// After so many growths sizes are fine enough for every segment to have its own; from there on they double exactly.
+const FINE: u32 = if MODEL { 0 } else { 5 };
 
 impl Core {
     /// Slots of segment number `segment` after so many growths (G6).
     pub(super) fn slots_after(&self, segment: usize, growths: u32) -> Result<usize, SeenError> {
         let share = segment as f64 / self.roots.len() as f64;
-        let factor = (f64::from(growths) + share).exp2();
-        let lines = (self.settings.first_slots as f64 / LINE as f64 * factor).ceil();
-        if lines > (1u64 << 32) as f64 || lines * size_of::<Line>() as f64 > isize::MAX as f64 {
-            return Err(AllocError::CapacityOverflow.into());
-        }
-        Ok(lines as usize * LINE)
+        let fine = (self.settings.first_slots / LINE) << FINE;
+        let lines = (fine as f64 * share.exp2()).ceil() as usize;
+        let lines = match growths.checked_sub(FINE) {
+            None => lines >> (FINE - growths),
+            Some(doublings) if doublings + lines.ilog2() >= 32 => {
+                return Err(AllocError::CapacityOverflow.into());
+            }
+            Some(doublings) => lines << doublings,
+        };
+        lines.checked_mul(LINE).ok_or(AllocError::CapacityOverflow.into())
     }
 
     fn make(
@@ -173,6 +180,10 @@ impl Core {
         // ORDERING: Release: whoever enters by S finds what was copied into it. Failure: somebody else has done it.
         if root.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return;
+        }
+        if self.meeting.is_none() {
+            // What was reported to T is in S now. Handles report the rest to S.
+            next.add_used(table.used());
         }
         // ORDERING: Relaxed: a statistic.
         self.growths.fetch_add(1, Ordering::Relaxed);

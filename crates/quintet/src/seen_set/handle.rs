@@ -1,7 +1,7 @@
 //! A thread's registered access.
 
-use super::core::{Access, Entry, Outcome};
-use super::many::Kind;
+use super::core::{Access, Outcome};
+use super::many::{Ahead, Kind};
 use super::record::{Origin, Record, Text, Typed};
 use super::{Insertion, RecordId, SeenError, SeenSet};
 use crate::hash::DefaultHashBuilder;
@@ -115,13 +115,18 @@ where
         self.handle.set.hasher.hash_one(record)
     }
     #[inline(always)]
-    fn fetch(&self, word: u64) {
-        self.handle.set.records.fetch(self.handle.set.core.split.id(word));
+    fn locate(&self, word: u64) -> *const u8 {
+        self.handle.set.records.locate(self.handle.set.core.split.id(word))
     }
     #[inline(always)]
-    fn finish(&mut self, (record, label): (T, u32), hash: u64, hint: u64) -> Result<(), SeenError> {
+    fn finish(
+        &mut self,
+        (record, label): (T, u32),
+        hash: u64,
+        ahead: Ahead<'_>,
+    ) -> Result<(), SeenError> {
         let origin = Origin { parent: self.parent, label };
-        let insertion = self.handle.put_hashed(record, hash, hint, origin)?;
+        let insertion = self.handle.put_hashed(record, hash, ahead, origin)?;
         (self.tell)(insertion);
         Ok(())
     }
@@ -137,18 +142,18 @@ where
         self.handle.set.hasher.hash_one(*record)
     }
     #[inline(always)]
-    fn fetch(&self, word: u64) {
-        self.handle.set.records.fetch(self.handle.set.core.split.id(word));
+    fn locate(&self, word: u64) -> *const u8 {
+        self.handle.set.records.locate(self.handle.set.core.split.id(word))
     }
     #[inline(always)]
     fn finish(
         &mut self,
         (record, label): (&'r [u8], u32),
         hash: u64,
-        hint: u64,
+        ahead: Ahead<'_>,
     ) -> Result<(), SeenError> {
         let origin = Origin { parent: self.parent, label };
-        let insertion = self.handle.put_hashed(record, hash, hint, origin)?;
+        let insertion = self.handle.put_hashed(record, hash, ahead, origin)?;
         (self.tell)(insertion);
         Ok(())
     }
@@ -159,26 +164,32 @@ impl<T: Hash + Eq + Send + Sync, S: BuildHasher> Handle<'_, T, S> {
     #[inline(always)]
     fn put(&self, record: T, origin: Origin) -> Result<Insertion, SeenError> {
         let hash = self.set.hasher.hash_one(&record);
-        self.put_hashed(record, hash, 0, origin)
+        self.put_hashed(record, hash, Ahead::NOTHING, origin)
     }
 
-    /// `hint` is a word of the set that may be the record's, or 0.
     #[inline(always)]
     fn put_hashed(
         &self,
         record: T,
         hash: u64,
-        hint: u64,
+        ahead: Ahead<'_>,
         origin: Origin,
     ) -> Result<Insertion, SeenError> {
         let SeenSet { core, records, .. } = self.set;
         let id_mask = !core.split.tag_mask();
         let desk = &*self.access.desk;
         let mut entry = Typed { records, desk, record: &record, origin, id_mask };
-        if hint != 0 && entry.same(hint) {
-            return Ok(self.insertion(Outcome { word: hint, new: false }));
+        if ahead.word != 0 && entry.is_at(ahead.place) {
+            return Ok(self.insertion(Outcome { word: ahead.word, new: false }));
         }
-        let outcome = core.insert(&self.access, hash, core.split.tag(hash), &mut entry)?;
+        let mut outcome = None;
+        if let Some(place) = ahead.free {
+            outcome = core.insert_at(&self.access, hash, place, &mut entry)?;
+        }
+        let outcome = match outcome {
+            Some(outcome) => outcome,
+            None => core.insert(&self.access, hash, core.split.tag(hash), &mut entry)?,
+        };
         if outcome.new {
             // Its bits are the set's now.
             std::mem::forget(record);
@@ -238,7 +249,7 @@ impl<T: Hash + Eq + Send + Sync, S: BuildHasher> Handle<'_, T, S> {
     /// Takes many records in, or finds them, and tells of each, in order: what an explorer does with the successors of a state.
     ///
     /// Each record is inserted as by [`insert`](Self::insert), one after the other; only the waits for memory overlap. So a set beyond the caches takes
-    /// in several times as many records as by single inserts. Up to 24 records are taken from the iterator before the first is told of.
+    /// in several times as many records as by single inserts. Up to 32 records are taken from the iterator before the first is told of.
     ///
     /// ```
     /// let seen = quintet::SeenSet::<u64>::new();
@@ -312,24 +323,28 @@ impl<S: BuildHasher> Handle<'_, [u8], S> {
     #[inline(always)]
     fn put(&self, record: &[u8], origin: Origin) -> Result<Insertion, SeenError> {
         let hash = self.set.hasher.hash_one(record);
-        self.put_hashed(record, hash, 0, origin)
+        self.put_hashed(record, hash, Ahead::NOTHING, origin)
     }
 
-    /// `hint` is a word of the set that may be the record's, or 0.
     #[inline(always)]
     fn put_hashed(
         &self,
         record: &[u8],
         hash: u64,
-        hint: u64,
+        ahead: Ahead<'_>,
         origin: Origin,
     ) -> Result<Insertion, SeenError> {
         let SeenSet { core, records, .. } = self.set;
         records.check_width(record)?;
         let id_mask = !core.split.tag_mask();
         let mut entry = Text { records, desk: &self.access.desk, record, origin, id_mask };
-        if hint != 0 && entry.same(hint) {
-            return Ok(self.insertion(Outcome { word: hint, new: false }));
+        if ahead.word != 0 && entry.is_at(ahead.place) {
+            return Ok(self.insertion(Outcome { word: ahead.word, new: false }));
+        }
+        if let Some(place) = ahead.free {
+            if let Some(outcome) = core.insert_at(&self.access, hash, place, &mut entry)? {
+                return Ok(self.insertion(outcome));
+            }
         }
         let outcome = core.insert(&self.access, hash, core.split.tag(hash), &mut entry)?;
         Ok(self.insertion(outcome))
@@ -388,7 +403,7 @@ impl<S: BuildHasher> Handle<'_, [u8], S> {
     /// Takes many records in, or finds them, and tells of each, in order: what an explorer does with the successors of a state.
     ///
     /// Each record is inserted as by [`insert`](Self::insert), one after the other; only the waits for memory overlap. So a set beyond the caches takes
-    /// in several times as many records as by single inserts. Up to 24 records are taken from the iterator before the first is told of.
+    /// in several times as many records as by single inserts. Up to 32 records are taken from the iterator before the first is told of.
     ///
     /// ```
     /// let seen = quintet::SeenSet::<[u8]>::new();

@@ -3,62 +3,94 @@
 //! ```text
 //!   fill:     take records from the caller, hash them, ask the cache for their lines
 //!   look:     a group later the lines are there: read them, ask the cache for the record that each one may be
-//!   finish:   a group later the records are there: insert, one after the other
+//!   finish:   the next group has been filled meanwhile and the records are there: insert, one after the other
 //! ```
 //!
-//! **K1.** Only `finish` changes the set, by the very insert that single records take, in the caller's order. The steps before are hints.
+//! **K1.** Only `finish` changes the set, by the very exchange that single inserts use, in the caller's order.
 //! **K2.** A word that `look` has found with the right tag names a record of this set, and always will: slots are written once. If that record is the one
 //! sought, the answer is Existing, without another look at the table.
-//! **K3.** User code (the caller's iterator, `Hash`, `Eq`, what is told) runs while no section is open that it did not open itself, but for `Eq` (I4).
+//! **K3.** If `look` has found no such word before the first EMPTY of the probe, that EMPTY is where the record goes (T1). What comes before it is FULL and stays; so
+//! if the exchange succeeds, the record was nowhere in the table, however long ago the look was. If it fails, the insert begins anew.
+//! **K4.** One section spans `look` and `finish`, so that the table stays in place. User code runs inside it (the caller's iterator, `Hash`, `Eq`, what
+//! is told); it may use the set, by this handle too, and if it takes long it holds back the memory of tables that are left meanwhile.
 
 use super::budget::SeenError;
 use super::core::{Access, Core};
-use super::table::Table;
+use super::table::{Seen, Table, Walk};
+use crate::reclaim::Brief;
 use crate::sync::line::Line;
 use crate::sync::prefetch::prefetch_read;
 use std::array;
 use std::ptr;
 
 /// Records that go through a step together.
-const GROUP: usize = 8;
+const GROUP: usize = 16;
+
+/// What a look ahead has found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ahead<'t> {
+    /// A word that may be the record's (K2), or 0.
+    pub(super) word: u64,
+    /// Where the record of that word lies.
+    pub(super) place: *const u8,
+    /// Where the record goes if it is new (K3).
+    pub(super) free: Option<(&'t Table, Walk, usize)>,
+}
+
+impl Ahead<'_> {
+    /// Nothing is known.
+    pub(super) const NOTHING: Self = Self { word: 0, place: ptr::null(), free: None };
+}
 
 /// Records on their way.
 struct Group<X> {
     items: [Option<X>; GROUP],
     hashes: [u64; GROUP],
-    /// A word with the record's tag, or 0.
-    hints: [u64; GROUP],
     len: usize,
 }
 
 /// What kind of record goes in, and how.
 pub(super) trait Kind<X> {
     fn hash(&self, item: &X) -> u64;
-    /// Asks the cache for the record of a word.
-    fn fetch(&self, word: u64);
-    /// Inserts one. `hint` is a word that may be it, or 0.
-    fn finish(&mut self, item: X, hash: u64, hint: u64) -> Result<(), SeenError>;
+    /// Where the record of a word lies.
+    fn locate(&self, word: u64) -> *const u8;
+    /// Inserts one.
+    fn finish(&mut self, item: X, hash: u64, ahead: Ahead<'_>) -> Result<(), SeenError>;
 }
 
 impl<X> Group<X> {
     fn new() -> Self {
-        Self { items: array::from_fn(|_| None), hashes: [0; GROUP], hints: [0; GROUP], len: 0 }
+        Self { items: array::from_fn(|_| None), hashes: [0; GROUP], len: 0 }
     }
 
-    fn fill(&mut self, items: &mut impl Iterator<Item = X>, kind: &impl Kind<X>) {
+    #[inline(always)]
+    fn fill(
+        &mut self,
+        items: &mut impl Iterator<Item = X>,
+        kind: &impl Kind<X>,
+        mut fetch: impl FnMut(u64),
+    ) {
         self.len = 0;
-        for (place, hash) in self.items.iter_mut().zip(&mut self.hashes) {
+        while self.len < GROUP {
             let Some(item) = items.next() else { break };
-            *hash = kind.hash(&item);
-            *place = Some(item);
+            let hash = kind.hash(&item);
+            fetch(hash);
+            self.hashes[self.len] = hash;
+            self.items[self.len] = Some(item);
             self.len += 1;
         }
     }
 
-    fn finish(&mut self, kind: &mut impl Kind<X>) -> Result<(), SeenError> {
-        for index in 0..self.len {
-            if let Some(item) = self.items[index].take() {
-                kind.finish(item, self.hashes[index], self.hints[index])?;
+    #[inline(always)]
+    fn finish(
+        &mut self,
+        kind: &mut impl Kind<X>,
+        ahead: &[Ahead<'_>; GROUP],
+    ) -> Result<(), SeenError> {
+        let group = self.items.iter_mut().zip(&self.hashes).zip(ahead);
+        for ((item, &hash), &ahead) in group.take(self.len) {
+            if let Some(item) = item.take() {
+                kind.finish(item, hash, ahead)?;
             }
         }
         self.len = 0;
@@ -75,64 +107,73 @@ impl Core {
         kind: &mut impl Kind<X>,
     ) -> Result<(), SeenError> {
         let mut items = items.into_iter().fuse();
-        let [mut a, mut b, mut c] = array::from_fn(|_| Group::new());
-        // Each group goes on to the next step; none is moved for it.
-        while self.step(access, &mut items, kind, (&mut a, &mut b, &mut c))?
-            && self.step(access, &mut items, kind, (&mut c, &mut a, &mut b))?
-            && self.step(access, &mut items, kind, (&mut b, &mut c, &mut a))?
+        let (mut one, mut other) = (Group::new(), Group::new());
+        // Groups take turns; none is moved.
+        while self.step(access, &mut items, kind, &mut one, &mut other)?
+            && self.step(access, &mut items, kind, &mut other, &mut one)?
         {}
         Ok(())
     }
 
-    /// One step for each of three groups. False if nothing is left to do.
+    /// Fills one group and finishes the other. False if nothing is left to do.
     #[inline(always)]
     fn step<X>(
         &self,
         access: &Access,
         items: &mut impl Iterator<Item = X>,
         kind: &mut impl Kind<X>,
-        (filling, looking, finishing): (&mut Group<X>, &mut Group<X>, &mut Group<X>),
+        filling: &mut Group<X>,
+        finishing: &mut Group<X>,
     ) -> Result<bool, SeenError> {
-        filling.fill(items, kind);
-        self.fetch_lines(access, &filling.hashes[..filling.len]);
-        self.look_ahead(access, looking, kind);
-        finishing.finish(kind)?;
-        Ok(filling.len + looking.len > 0)
-    }
-
-    /// Asks the cache for the lines at which inserts of these hashes begin.
-    #[inline(always)]
-    fn fetch_lines(&self, access: &Access, hashes: &[u64]) {
-        self.each_home(access, hashes, |_, line| prefetch_read(ptr::from_ref(line)));
-    }
-
-    /// Reads the lines, and asks the cache for the records that the sought ones may be (K2).
-    #[inline(always)]
-    fn look_ahead<X>(&self, access: &Access, group: &mut Group<X>, kind: &impl Kind<X>) {
-        let Group { hashes, hints, len, .. } = group;
-        hints.fill(0);
-        // Members of a meeting must notice that it is called: they look for themselves.
-        let hinting = self.meeting.is_none();
-        self.each_home(access, &hashes[..*len], |index, line| {
-            let tag = self.split.tag(hashes[index]);
-            let found = line.scan(tag, self.split.tag_mask());
-            if let Some(word) = Table::find_in(line, found.alike, |_| true) {
-                kind.fetch(word);
-                hints[index] = if hinting { word } else { 0 };
+        let section = access.handle.spot().enter();
+        let mut ahead = [Ahead::NOTHING; GROUP];
+        if let Some(section) = &section {
+            self.look(section, finishing, kind, &mut ahead);
+        }
+        filling.fill(items, kind, |hash| {
+            if let Some((_, line)) = section.as_ref().and_then(|section| self.home(section, hash)) {
+                prefetch_read(ptr::from_ref(line));
             }
         });
+        let finished = finishing.finish(kind, &ahead);
+        drop(section);
+        access.tidy_if_needed();
+        finished?;
+        Ok(filling.len > 0)
     }
 
-    /// Shows the line at which each insert begins, if it can be had without ado.
+    /// The table that an insert begins with, and the line.
     #[inline(always)]
-    fn each_home(&self, access: &Access, hashes: &[u64], mut show: impl FnMut(usize, &Line)) {
-        let Some(brief) = access.handle.spot().enter() else { return };
-        for (index, &hash) in hashes.iter().enumerate() {
-            let root = &self.roots[self.split.segment(hash)];
-            match Self::follow(&brief, root) {
-                Ok(Some(table)) => show(index, table.home(self.split.tag(hash))),
-                Ok(None) => {}
-                Err(_) => return,
+    fn home<'s>(&self, section: &'s Brief<'_>, hash: u64) -> Option<(&'s Table, &'s Line)> {
+        let table = Self::follow(section, &self.roots[self.split.segment(hash)]).ok()??;
+        Some((table, table.home(self.split.tag(hash))))
+    }
+
+    /// Reads the lines, and asks the cache for the records that the sought ones may be (K2, K3).
+    #[inline(always)]
+    fn look<'s, X>(
+        &self,
+        section: &'s Brief<'_>,
+        group: &Group<X>,
+        kind: &impl Kind<X>,
+        ahead: &mut [Ahead<'s>; GROUP],
+    ) {
+        if self.meeting.is_some() {
+            // A member must notice that a meeting is called: it looks for itself.
+            return;
+        }
+        for (&hash, ahead) in group.hashes[..group.len].iter().zip(ahead) {
+            let Some((table, _)) = self.home(section, hash) else { return };
+            let tag = self.split.tag(hash);
+            let mut walk = table.walk(tag);
+            match table.look(&mut walk, tag, |_| true) {
+                Seen::Same(word) => {
+                    ahead.word = word;
+                    ahead.place = kind.locate(word);
+                    prefetch_read(ahead.place);
+                }
+                Seen::Empty(slot) if table.is_calm() => ahead.free = Some((table, walk, slot)),
+                Seen::Empty(_) | Seen::Never => {}
             }
         }
     }

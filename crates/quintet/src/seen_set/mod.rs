@@ -3,6 +3,7 @@
 mod arena;
 mod budget;
 mod builder;
+mod carry;
 mod core;
 mod ground;
 mod grow;

@@ -6,8 +6,8 @@
 //! or after a full circle it never will be. The words of a line are read at once, but not at one moment: since slots are written once, a
 //! slot seen FULL stays as it was seen, and the one that ends the probe is looked at again before anything is done with it.
 //! **T2.** A failed exchange looks at the same line again.
-//! **T3.** `copy_in` stores a word where its probe ends, unless it meets the word itself (copied already) or a FROZEN (the
-//! predecessor is complete). It never finds the ring full: a successor has room for every record of its
+//! **T3.** Words go into a successor of twice the size as `carry` says, into another by `copy_in`, which stores a word where its
+//! probe ends, unless it meets the word itself (copied already) or a FROZEN (the predecessor is complete). It never finds the ring full: a successor has room for every record of its
 //! predecessor beside its guests (G4), and once the predecessor is complete every copy finds its word.
 //! **T4.** A chunk is done when each of its EMPTYs is FROZEN and each of its FULLs is in the successor. FULL slots stay as they are.
 
@@ -198,8 +198,19 @@ impl Table {
         self.line(self.split.home(tag, self.lines.len()))
     }
 
+    /// How many lines there are.
+    pub(super) fn lines(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// The number of the line on which the probe for a word begins.
     #[inline(always)]
-    fn line(&self, index: usize) -> &Line {
+    pub(super) fn home_of(&self, word: u64) -> usize {
+        self.split.home(word, self.lines.len())
+    }
+
+    #[inline(always)]
+    pub(super) fn line(&self, index: usize) -> &Line {
         debug_assert!(index < self.lines.len());
         // SAFETY: homes lie below the number of lines (B2), and walks and chunks stay there.
         unsafe { self.lines.get_unchecked(index) }
@@ -229,14 +240,22 @@ impl Table {
 
     /// Goes on to the end of the probe (T1). Called again it looks at the same line first (T2).
     #[inline(always)]
-    pub(crate) fn look(
+    pub(crate) fn look(&self, walk: &mut Walk, tag: u64, same: impl FnMut(u64) -> bool) -> Seen {
+        self.look_when(walk, tag, same, |_| ())
+    }
+
+    /// [`look`](Self::look) in a table whose lines must be made ready first (D4).
+    #[inline(always)]
+    pub(crate) fn look_when(
         &self,
         walk: &mut Walk,
         tag: u64,
         mut same: impl FnMut(u64) -> bool,
+        mut ready: impl FnMut(usize),
     ) -> Seen {
         let mask = self.split.tag_mask();
         while walk.left > 0 {
+            ready(walk.line);
             let line = self.line(walk.line);
             let found = line.scan(tag, mask);
             if let Some(word) = Self::find_in(line, found.alike, &mut same) {
@@ -266,32 +285,32 @@ impl Table {
             .is_ok()
     }
 
-    /// Puts a word of the predecessor here, unless it is here (T3). True if it was not.
-    fn copy_in(&self, word: u64) -> bool {
+    /// Puts a word of the predecessor here, unless it is here (T3).
+    pub(super) fn copy_in(&self, word: u64, mut ready: impl FnMut(usize)) {
         let mut walk = self.walk(word);
         loop {
-            match self.look(&mut walk, word, |found| found == word) {
-                Seen::Same(_) => return false,
+            match self.look_when(&mut walk, word, |found| found == word, &mut ready) {
+                Seen::Same(_) => return,
                 // Lost: look again (T2).
                 Seen::Empty(slot) if !self.take(walk, slot, word) => {}
-                Seen::Empty(_) => return true,
+                Seen::Empty(_) => return,
                 Seen::Never => {
                     debug_assert!(walk.left > 0, "T3: a successor is never full");
-                    return false;
+                    return;
                 }
             }
         }
     }
 
     /// The lines of a chunk.
-    fn chunk(&self, chunk: usize) -> Range<usize> {
+    pub(super) fn chunk(&self, chunk: usize) -> Range<usize> {
         // Clamped: the last chunk, or the only one, may be smaller.
         chunk * CHUNK_LINES..((chunk + 1) * CHUNK_LINES).min(self.lines.len())
     }
 
     /// What the slot holds, after an EMPTY was frozen.
     #[inline(always)]
-    fn freeze(slot: &AtomicU64) -> u64 {
+    pub(super) fn freeze(slot: &AtomicU64) -> u64 {
         // ORDERING: Acquire: the record comes with the word, and goes on with the copy's Release.
         let word = slot.load(Ordering::Acquire);
         if word != EMPTY {
@@ -306,14 +325,25 @@ impl Table {
 
     /// Makes a chunk done, beside anybody who does the same (T4).
     pub(crate) fn move_chunk(&self, chunk: usize, next: &Self) {
-        let mut copied = 0;
+        if self.is_doubled_by(next) {
+            return self.carry_chunk(chunk, next);
+        }
         for line in self.chunk(chunk) {
             for slot in self.line(line).words() {
                 let word = Self::freeze(slot);
-                copied += usize::from(is_full(word) && next.copy_in(word));
+                if is_full(word) {
+                    next.copy_in(word, |_| ());
+                }
             }
         }
-        next.add_used(copied);
+    }
+
+    /// Makes a line of the successor ready for an exchange, while this table is not complete.
+    #[inline(always)]
+    pub(crate) fn make_ready(&self, line: usize, next: &Self) {
+        if self.is_doubled_by(next) {
+            self.carry_to(line, next);
+        }
     }
 
     /// Moves the clusters that begin in a chunk, alone (J3 in `together`).
