@@ -113,7 +113,7 @@ impl Ground {
             }
         };
         drop(generations);
-        generation.take(segment)
+        Generation::take(generation, segment)
     }
 }
 
@@ -138,21 +138,21 @@ impl Generation {
     }
 
     /// The plot of a segment, if nobody has it (F1, F2).
-    fn take(self: Arc<Self>, segment: usize) -> Option<Lines> {
-        let mut states = self.states.lock();
+    fn take(this: Arc<Self>, segment: usize) -> Option<Lines> {
+        let mut states = this.states.lock();
         if states[segment] != State::Fresh {
             return None;
         }
         states[segment] = State::Taken;
         drop(states);
-        let (from, to) = (self.bounds[segment], self.bounds[segment + 1]);
+        let (from, to) = (this.bounds[segment], this.bounds[segment + 1]);
         if to - from <= PIECE / 2 {
             // At once is cheaper than one by one; more would be felt.
-            self.mapping.populate(from, to - from);
+            this.mapping.populate(from, to - from);
         }
-        let first = self.mapping.start().as_ptr().wrapping_add(from).cast::<Line>();
+        let first = this.mapping.start().as_ptr().wrapping_add(from).cast::<Line>();
         let len = (to - from) / size_of::<Line>();
-        let home = Home::Plot { generation: self, segment, held: to - from };
+        let home = Home::Plot { generation: this, segment, held: to - from };
         Some(Lines { first, len, home, unused: false })
     }
 
