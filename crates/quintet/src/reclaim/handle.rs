@@ -65,10 +65,10 @@ impl Handle {
         Spot::new(&self.core, &self.seat)
     }
 
-    /// Something that this seat has retired is not freed yet.
-    pub fn has_backlog(&self) -> bool {
+    /// Bytes that this seat has retired and that are not freed yet.
+    pub fn backlog_bytes(&self) -> usize {
         // ORDERING: Relaxed: our own store.
-        self.seat.items.load(Ordering::Relaxed) > 0
+        self.seat.bytes.load(Ordering::Relaxed)
     }
 
     /// Frees what can be freed now. Does nothing while a section is open.

@@ -128,23 +128,29 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Frees what was left and nobody can be inside of any more. Waiting for a batch to fill would cost a small set too much memory. What
-    /// somebody is still inside of is looked at again with the next report.
+    /// Frees what was left and nobody can be inside of any more, once it is worth a barrier: a small share of all tables. What somebody is still
+    /// inside of is looked at again with the next report.
     #[cold]
-    fn tidy(&self) {
-        if !MODEL {
+    fn tidy(&self, account: &Account) {
+        if MODEL {
+            return self.untidy.set(false);
+        }
+        if self.handle.backlog_bytes() * KEPT_SHARE >= account.tables() {
             self.handle.flush();
         }
-        self.untidy.set(!MODEL && self.handle.has_backlog());
+        self.untidy.set(self.handle.backlog_bytes() > 0);
     }
 }
+
+/// A handle may keep this part of all table bytes to itself, left but not yet given back.
+const KEPT_SHARE: usize = 64;
 
 impl Access {
     /// Sees to tables that were left, between operations.
     #[inline(always)]
-    pub(super) fn tidy_if_needed(&self) {
+    pub(super) fn tidy_if_needed(&self, account: &Account) {
         if self.untidy.get() {
-            self.tidy();
+            self.tidy(account);
         }
     }
 }
@@ -315,7 +321,7 @@ impl Core {
             }
         };
         drop(section);
-        access.tidy_if_needed();
+        access.tidy_if_needed(&self.account);
         outcome
     }
 
@@ -348,7 +354,7 @@ impl Core {
                 self.consider_growing(&section, segment, table);
             }
         }
-        access.tidy_if_needed();
+        access.tidy_if_needed(&self.account);
     }
 
     /// An insert while there is no table yet, or it is being left, or is full.

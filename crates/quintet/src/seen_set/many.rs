@@ -137,7 +137,7 @@ impl Core {
         });
         let finished = finishing.finish(kind, &ahead);
         drop(section);
-        access.tidy_if_needed();
+        access.tidy_if_needed(&self.account);
         finished?;
         Ok(filling.len > 0)
     }
