@@ -56,12 +56,15 @@ pub(crate) fn weigh_stage(stage: &Stage<'_>, tables: &[Table]) -> Result<Vec<Rec
     for workload in stage.turns.iter().flatten() {
         let place = usize::from(workload.name.ends_with("after-remove"));
         let per_entry = |bytes: u64| bytes as f64 / stage.keys as f64;
-        let of = |weights: &[Weight]| per_entry(weights[place].resident);
+        // A table from which nothing is removed steps on the scale once.
+        let weight = |weights: &[Weight]| weights.get(place).copied();
+        let of = |weight: Weight| per_entry(weight.resident);
         let rivals = weighed.iter().filter(|(table, _)| table.role == Role::Rival);
-        let best = rivals.map(|(_, weights)| of(weights)).min_by(f64::total_cmp);
+        let best = rivals.filter_map(|(_, weights)| weight(weights)).map(of).min_by(f64::total_cmp);
         for (table, weights) in &weighed {
+            let Some(weight) = weight(weights) else { continue };
             let ours = (table.role == Role::Ours).then_some(best).flatten();
-            let paired = ours.and_then(|best| ratio(&[of(weights)], &[best], false));
+            let paired = ours.and_then(|best| ratio(&[of(weight)], &[best], false));
             records.push(Record {
                 family: stage.family.name,
                 workload: workload.name,
@@ -71,11 +74,8 @@ pub(crate) fn weigh_stage(stage: &Stage<'_>, tables: &[Table]) -> Result<Vec<Rec
                 processes: Some(1),
                 keys: stage.keys,
                 rounds: 1,
-                bytes_per_entry: Some(of(weights)),
-                beside: Some((
-                    per_entry(weights[place].allocated),
-                    per_entry(weights[place].mapped),
-                )),
+                bytes_per_entry: Some(of(weight)),
+                beside: Some((per_entry(weight.allocated), per_entry(weight.mapped))),
                 ratio_to_best_rival: paired.map(|ratio| ratio.median),
                 ratio_low: paired.map(|ratio| ratio.low),
                 ratio_high: paired.map(|ratio| ratio.high),
@@ -105,7 +105,7 @@ fn weigh_in_child(stage: &Stage<'_>, table: &Table) -> Result<Vec<Weight>, Fail>
     }
     let weights: Vec<Weight> =
         serde_json::from_slice(&output.stdout).map_err(|error| refuse(error.to_string()))?;
-    (weights.len() == 2).then_some(weights).ok_or_else(|| refuse("no two weights".to_owned()))
+    (!weights.is_empty()).then_some(weights).ok_or_else(|| refuse("no weight".to_owned()))
 }
 
 /// Whether memory can be measured here.

@@ -23,7 +23,7 @@ use super::domain::{Core, Domain};
 use super::seat::{DUE, SeatState};
 use super::section::{Section, Spot, Visit};
 use crate::roster::Seat;
-use crate::sync::Arc;
+use crate::sync::{Arc, Ordering};
 
 /// A registered seat: each read section is entered by [`pin`](Self::pin).
 #[derive(Debug)]
@@ -63,6 +63,12 @@ impl Handle {
     #[inline(always)]
     pub fn spot(&self) -> Spot<'_> {
         Spot::new(&self.core, &self.seat)
+    }
+
+    /// Bytes that this seat has retired and that are not freed yet.
+    pub fn backlog_bytes(&self) -> usize {
+        // ORDERING: Relaxed: our own store.
+        self.seat.bytes.load(Ordering::Relaxed)
     }
 
     /// Frees what can be freed now. Does nothing while a section is open.

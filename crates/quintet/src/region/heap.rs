@@ -17,6 +17,9 @@ use std::ptr::NonNull;
 /// Buffers from this size on are mapped (G2).
 pub const MAPPED_FROM: usize = pages::HUGE;
 
+/// Smaller buffers are made present by their first use.
+const PRESENT_FROM: usize = 64 << 10;
+
 /// The most that is given back in one step (G3).
 pub const PIECE: usize = pages::HUGE;
 
@@ -33,7 +36,7 @@ pub unsafe trait Zeroed: Sized {
 macro_rules! zeroed_atomics {
     ($($ty:ty => $value:expr),+ $(,)?) => { $(
         // SAFETY: natively an atomic has the layout of its integer, and zero is a valid integer;
-        // a pair documents that all zero bytes are the pair (0, 0).
+        // a pair documents that all zero bytes are the pair (0, 0); a line is an array of atomics.
         unsafe impl Zeroed for $ty {
             fn zeroed() -> Self { $value }
         }
@@ -44,6 +47,7 @@ zeroed_atomics! {
     crate::sync::AtomicU64 => crate::sync::AtomicU64::new(0),
     crate::sync::AtomicUsize => crate::sync::AtomicUsize::new(0),
     crate::sync::AtomicPair => crate::sync::AtomicPair::new(0, 0),
+    crate::sync::Line => crate::sync::Line::zeroed(),
 }
 
 /// An owned, zeroed array whose slots are shared by atomic access.
@@ -85,6 +89,16 @@ impl<T: Zeroed> Buffer<T> {
             }
         }
         Ok(Self { slots, len, bytes, pages })
+    }
+
+    /// [`try_new`](Self::try_new) for a buffer that is about to be filled: what comes from the global allocator is made present at once, which costs
+    /// less than page by page.
+    pub fn try_new_present(len: usize, pages: Pages) -> Result<Self, AllocError> {
+        let buffer = Self::try_new(len, pages)?;
+        if pages::AVAILABLE && buffer.bytes >= PRESENT_FROM && !is_mapped(buffer.bytes) {
+            pages::populate_around(buffer.slots.cast(), buffer.bytes);
+        }
+        Ok(buffer)
     }
 
     /// Bytes this buffer holds now.

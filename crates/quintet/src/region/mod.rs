@@ -3,10 +3,12 @@
 //! | Room | Holds |
 //! |---|---|
 //! | [`heap`] | [`Buffer`](heap::Buffer): zeroed arrays of slots; large ones mapped, with huge pages by default |
+//! | [`mapping`] | [`Mapping`](mapping::Mapping): a mapping that is given back bit by bit |
 //! | `pages` | the system calls under it |
 //! | [`shm`] | segments that processes share |
 
 pub(crate) mod heap;
+pub(crate) mod mapping;
 mod pages;
 pub(crate) mod shm;
 

@@ -6,8 +6,10 @@ use std::ptr::NonNull;
 /// The size and alignment of a huge page.
 pub(super) const HUGE: usize = 2 << 20;
 
+#[cfg(all(test, unix, not(any(quintet_loom, quintet_shuttle, miri))))]
+pub(super) use system::present;
 #[cfg(all(unix, not(any(quintet_loom, quintet_shuttle, miri))))]
-pub(super) use system::{AVAILABLE, map, populate, rounded, unmap};
+pub(super) use system::{AVAILABLE, clear, map, populate, populate_around, rounded, unmap};
 
 #[cfg(all(unix, not(any(quintet_loom, quintet_shuttle, miri))))]
 mod system {
@@ -91,6 +93,16 @@ mod system {
         let _ = (base, offset, bytes);
     }
 
+    /// Makes the pages that lie inside a block of the global allocator present.
+    pub(in super::super) fn populate_around(block: NonNull<u8>, bytes: usize) {
+        let head = block.align_offset(small_page());
+        if bytes > head + small_page() {
+            let whole = (bytes - head) / small_page() * small_page();
+            // SAFETY: inside the block.
+            populate(unsafe { block.add(head) }, 0, whole);
+        }
+    }
+
     /// Gives `bytes` from `offset` on back to the system.
     ///
     /// # Safety
@@ -104,10 +116,33 @@ mod system {
         // SAFETY: nobody refers to the range. A refusal (too many mappings) leaks it, nothing worse.
         let _ = unsafe { libc::munmap(place.as_ptr().cast(), bytes) };
     }
+
+    /// Gives the memory of whole pages back but keeps their addresses: they read as zero.
+    ///
+    /// # Safety
+    /// The range is mapped, was made by `map`, and nobody refers to it.
+    pub(in super::super) unsafe fn clear(base: NonNull<u8>, offset: usize, bytes: usize) {
+        // SAFETY: the caller's range lies inside its mapping.
+        let place = unsafe { base.add(offset) };
+        // SAFETY: nobody refers to the range. A refusal keeps the memory, nothing worse.
+        let _ = unsafe { libc::madvise(place.as_ptr().cast(), bytes, libc::MADV_DONTNEED) };
+    }
+
+    /// Bytes of a range that are in memory.
+    #[cfg(test)]
+    pub(in super::super) fn present(base: NonNull<u8>, bytes: usize) -> usize {
+        let mut pages = vec![0u8; bytes / small_page()];
+        // SAFETY: the range is mapped, and there is a byte for each of its pages.
+        let told = unsafe { libc::mincore(base.as_ptr().cast(), bytes, pages.as_mut_ptr().cast()) };
+        assert_eq!(told, 0, "mincore");
+        pages.iter().filter(|page| **page & 1 != 0).count() * small_page()
+    }
 }
 
+#[cfg(all(test, not(all(unix, not(any(quintet_loom, quintet_shuttle, miri))))))]
+pub(super) use none::present;
 #[cfg(not(all(unix, not(any(quintet_loom, quintet_shuttle, miri)))))]
-pub(super) use none::{AVAILABLE, map, populate, rounded, unmap};
+pub(super) use none::{AVAILABLE, clear, map, populate, populate_around, rounded, unmap};
 
 #[cfg(not(all(unix, not(any(quintet_loom, quintet_shuttle, miri)))))]
 mod none {
@@ -125,7 +160,18 @@ mod none {
 
     pub(in super::super) fn populate(_base: NonNull<u8>, _offset: usize, _bytes: usize) {}
 
+    pub(in super::super) fn populate_around(_block: NonNull<u8>, _bytes: usize) {}
+
     /// # Safety
     /// Never called: nothing is mapped.
     pub(in super::super) unsafe fn unmap(_base: NonNull<u8>, _offset: usize, _bytes: usize) {}
+
+    /// # Safety
+    /// Never called: nothing is mapped.
+    pub(in super::super) unsafe fn clear(_base: NonNull<u8>, _offset: usize, _bytes: usize) {}
+
+    #[cfg(test)]
+    pub(in super::super) fn present(_base: NonNull<u8>, _bytes: usize) -> usize {
+        0
+    }
 }

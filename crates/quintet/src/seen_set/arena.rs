@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A record takes one unit, or, if records have their own lengths, as many units of 8 bytes as it needs. Granules are runs of
-//! [`GRANULE`] units. Handles take extents of whole granules and fill them from the front.
+//! [`GRANULE`] units. Handles take extents of whole granules and fill them from the front; each
+//! is an eighth of what the handle has filled before, so that little waits unfilled and a large extent lies in large pages.
 //!
 //! **R1.** A record is written before its id is in a slot, and neither moved nor freed before the set drops.
 //! **R2.** An extent belongs to one desk; the owner of the desk alone writes there. Others read records whose ids they
@@ -17,6 +18,7 @@
 use super::budget::{Account, SeenError};
 use crate::region::Pages;
 use crate::region::heap::{Buffer, Zeroed};
+use crate::sync::prefetch::prefetch_read;
 use crate::sync::{Arc, AtomicPtr, AtomicU64, MODEL, Mutex, Ordering};
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
@@ -30,6 +32,8 @@ const PARTS: usize = if MODEL { 6 } else { 28 };
 /// Extents of this size and more come in huge pages.
 const HUGE: usize = 2 << 20;
 const LARGEST_EXTENT: usize = 32 << 20;
+/// How many bytes ahead of the next record lines are asked for.
+const AHEAD: usize = 256;
 
 /// A word of raw memory.
 #[repr(transparent)]
@@ -164,6 +168,8 @@ impl Arenas {
         desk.units_left.set(desk.units_left.get() - units);
         desk.next_id.set(id + units);
         desk.place.set(place.wrapping_add(units as usize * self.stride));
+        // A store that waits for its line holds up the exchange behind it.
+        prefetch_read(place.wrapping_add(AHEAD));
         Ok((id, place))
     }
 
@@ -179,7 +185,7 @@ impl Arenas {
     #[cold]
     fn extend(&self, desk: &Desk, units: u64) -> Result<(), SeenError> {
         let least = units.div_ceil(GRANULE).max(1);
-        let wanted = self.comfortable(desk.granules.get() / 2).max(least);
+        let wanted = self.comfortable(desk.granules.get() / 8).max(least);
         let (granules, first, base) = match self.try_extend(wanted) {
             Ok((first, base)) => (wanted, first, base),
             Err(_) if wanted > least => {
@@ -203,7 +209,7 @@ impl Arenas {
     fn comfortable(&self, granules: u64) -> u64 {
         let granule_bytes = self.stride * GRANULE as usize;
         let bytes = (granules as usize).saturating_mul(granule_bytes).min(LARGEST_EXTENT);
-        let bytes = if bytes >= HUGE / 2 { bytes.next_multiple_of(HUGE) } else { bytes };
+        let bytes = if bytes >= HUGE { bytes.next_multiple_of(HUGE) } else { bytes };
         (bytes / granule_bytes).max(1) as u64
     }
 
@@ -218,7 +224,7 @@ impl Arenas {
             return Err(SeenError::Ids);
         }
         self.account.book_records(bytes)?;
-        let entered = Buffer::try_new(bytes.div_ceil(8), self.pages)
+        let entered = Buffer::try_new_present(bytes.div_ceil(8), self.pages)
             .map_err(SeenError::from)
             .and_then(|buffer: Buffer<Raw>| self.enter(&mut extents, buffer, granules));
         entered.inspect_err(|_| self.account.give_back_records(bytes))

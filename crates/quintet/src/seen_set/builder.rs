@@ -38,7 +38,6 @@ pub(crate) struct Settings {
     pub(crate) segment_bits: u32,
     pub(crate) growth: Growth,
     pub(crate) max_fill: f64,
-    pub(crate) factor: f64,
     pub(crate) first_slots: usize,
     /// Growths that the capacity asked for has saved.
     pub(crate) first_growths: u32,
@@ -98,7 +97,7 @@ impl Default for SeenSetBuilder {
 }
 
 impl SeenSetBuilder {
-    const MAX_FILL: f64 = 0.7;
+    const MAX_FILL: f64 = 0.75;
     const FIRST_SLOTS: usize = if MODEL { 2 } else { 16 };
 
     /// Room for this many records before the first growth. 0, the default, allocates nothing until the first insert.
@@ -119,7 +118,7 @@ impl SeenSetBuilder {
         self
     }
 
-    /// The share of a table that is filled before it grows: 0.5 to 0.9, by default 0.7. Values outside are brought to the nearest
+    /// The share of a table that is filled before it grows: 0.5 to 0.9, by default 0.75. Values outside are brought to the nearest
     /// end. Less is faster, more is smaller.
     pub fn max_fill(mut self, share: f64) -> Self {
         self.max_fill = if share.is_nan() { Self::MAX_FILL } else { share.clamp(0.5, 0.9) };
@@ -226,7 +225,6 @@ impl SeenSetBuilder {
             segment_bits: segments.ilog2(),
             growth: self.growth,
             max_fill: self.max_fill,
-            factor: if MODEL || self.growth == Growth::Together { 2.0 } else { 1.5 },
             first_slots: Self::FIRST_SLOTS,
             first_growths: 0,
             pages: self.pages,
@@ -236,7 +234,7 @@ impl SeenSetBuilder {
         // Segments do not fill alike: three times the deviation more.
         let share = self.capacity as f64 / segments as f64;
         let wanted = (share + 3.0 * share.sqrt()) / self.max_fill;
-        let growths = (wanted / settings.first_slots as f64).log(settings.factor).ceil().max(0.0);
+        let growths = (wanted / settings.first_slots as f64).log2().ceil().max(0.0);
         if growths > 64.0 {
             return Err(AllocError::CapacityOverflow.into());
         }

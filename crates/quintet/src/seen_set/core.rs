@@ -25,10 +25,11 @@
 use super::arena::Desk;
 use super::budget::{Account, SeenError};
 use super::builder::Settings;
-use super::table::{Seen, Table};
+use super::ground::Ground;
+use super::table::{Seen, Table, Walk};
 use super::together::Meeting;
 use super::word::{FROZEN, Split};
-use crate::reclaim::{Domain, Handle, Section};
+use crate::reclaim::{Brief, Domain, Handle, Section};
 use crate::roster::{Roster, Seat};
 use crate::sync::{Arc, AtomicPtr, AtomicU64, MODEL, Ordering};
 use std::cell::Cell;
@@ -42,6 +43,36 @@ pub(crate) trait Entry {
     fn write(&mut self) -> Result<u64, SeenError>;
     /// Takes back what `write` wrote last (R3).
     fn take_back(&mut self);
+}
+
+/// The right to follow links, from one kind of section or the other.
+pub(super) trait Pass {
+    /// To be asked after each load of a link: may it be followed?
+    fn check(&self) -> bool;
+}
+
+impl Pass for Section<'_> {
+    #[inline(always)]
+    fn check(&self) -> bool {
+        (**self).check()
+    }
+}
+
+impl Pass for Brief<'_> {
+    #[inline(always)]
+    fn check(&self) -> bool {
+        Brief::check(self)
+    }
+}
+
+/// How an insert in the usual case ended.
+enum Usual {
+    Done(Outcome),
+    /// Done, and the handle has reported its share: there may be something to see to.
+    Reported(Outcome, bool),
+    /// The case is another one; nothing has happened.
+    Not,
+    Error(SeenError),
 }
 
 /// What became of an insert: the word in the set, and whether it is new.
@@ -73,6 +104,7 @@ pub(crate) struct Core {
     pub(super) settings: Settings,
     pub(super) domain: Domain,
     pub(super) account: Arc<Account>,
+    pub(super) ground: Ground,
     pub(super) desks: Arc<Roster<Desk>>,
     /// `Growth::Together`.
     pub(super) meeting: Option<Meeting>,
@@ -96,12 +128,29 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Frees what was left and nobody can be inside of any more. Waiting for a batch to fill would cost a small set too much memory.
+    /// Frees what was left and nobody can be inside of any more, once it is worth a barrier: a small share of all tables. What somebody is still
+    /// inside of is looked at again with the next report.
     #[cold]
-    fn tidy(&self) {
-        self.untidy.set(false);
-        if !MODEL {
+    fn tidy(&self, account: &Account) {
+        if MODEL {
+            return self.untidy.set(false);
+        }
+        if self.handle.backlog_bytes() * KEPT_SHARE >= account.tables() {
             self.handle.flush();
+        }
+        self.untidy.set(self.handle.backlog_bytes() > 0);
+    }
+}
+
+/// A handle may keep this part of all table bytes to itself, left but not yet given back.
+const KEPT_SHARE: usize = 64;
+
+impl Access {
+    /// Sees to tables that were left, between operations.
+    #[inline(always)]
+    pub(super) fn tidy_if_needed(&self, account: &Account) {
+        if self.untidy.get() {
+            self.tidy(account);
         }
     }
 }
@@ -116,6 +165,7 @@ impl Core {
             settings,
             domain: Domain::new(),
             account: Arc::new(Account::new(settings.budget)),
+            ground: Ground::new(settings.pages),
             desks: Roster::new(),
             meeting: settings.is_together().then(|| Meeting::new(settings.wait_report)),
             growths: AtomicU64::new(0),
@@ -143,7 +193,7 @@ impl Core {
     /// Follows a link of a chain, if the section may.
     #[inline(always)]
     pub(super) fn follow<'s>(
-        section: &'s Section<'_>,
+        section: &'s impl Pass,
         link: &AtomicPtr<Table>,
     ) -> Result<Option<&'s Table>, Stop> {
         // ORDERING: Acquire: partner is the exchange that published the table.
@@ -166,18 +216,112 @@ impl Core {
         entry: &mut impl Entry,
     ) -> Result<Outcome, SeenError> {
         let segment = self.split.segment(hash);
+        if let Some(brief) = access.handle.spot().enter() {
+            let told = self.insert_usual(access, &brief, segment, tag, entry);
+            drop(brief);
+            match told {
+                Usual::Done(outcome) => return Ok(outcome),
+                Usual::Reported(outcome, due) => {
+                    self.see_to(access, segment, due);
+                    return Ok(outcome);
+                }
+                Usual::Error(error) => return Err(error),
+                Usual::Not => {}
+            }
+        }
+        self.insert_unusual(access, segment, tag, entry)
+    }
+
+    /// The usual case: there is a table, it is not being left, and the record or an EMPTY is found.
+    #[inline(always)]
+    fn insert_usual(
+        &self,
+        access: &Access,
+        section: &impl Pass,
+        segment: usize,
+        tag: u64,
+        entry: &mut impl Entry,
+    ) -> Usual {
+        let Ok(Some(table)) = Self::follow(section, &self.roots[segment]) else {
+            return Usual::Not;
+        };
+        if !table.is_calm() {
+            return Usual::Not;
+        }
+        let mut walk = table.walk(tag);
+        loop {
+            match table.look(&mut walk, tag, |word| entry.same(word)) {
+                Seen::Same(word) => return Usual::Done(Outcome { word, new: false }),
+                Seen::Empty(slot) => {
+                    let word = match entry.write() {
+                        Ok(id) => tag | id,
+                        Err(error) => return Usual::Error(error),
+                    };
+                    if table.take(walk, slot, word) {
+                        let outcome = Outcome { word, new: true };
+                        return match Self::count(access, segment, table) {
+                            None => Usual::Done(outcome),
+                            Some(due) => Usual::Reported(outcome, due),
+                        };
+                    }
+                    entry.take_back();
+                }
+                Seen::Never => return Usual::Not,
+            }
+        }
+    }
+
+    /// Takes a record in at the EMPTY where its probe has ended, or not at all (K3 of `many`).
+    #[inline(always)]
+    pub(crate) fn insert_at(
+        &self,
+        access: &Access,
+        hash: u64,
+        (table, walk, slot): (&Table, Walk, usize),
+        entry: &mut impl Entry,
+    ) -> Result<Option<Outcome>, SeenError> {
+        let word = self.split.tag(hash) | entry.write()?;
+        if !table.take(walk, slot, word) {
+            entry.take_back();
+            return Ok(None);
+        }
+        let segment = self.split.segment(hash);
+        if let Some(due) = Self::count(access, segment, table) {
+            self.see_to(access, segment, due);
+        }
+        Ok(Some(Outcome { word, new: true }))
+    }
+
+    /// Every other case.
+    #[cold]
+    #[inline(never)]
+    fn insert_unusual(
+        &self,
+        access: &Access,
+        segment: usize,
+        tag: u64,
+        entry: &mut impl Entry,
+    ) -> Result<Outcome, SeenError> {
         let section = access.handle.pin();
         let outcome = loop {
-            match self.try_insert(access, &section, segment, tag, entry) {
+            match self.insert_usual(access, &section, segment, tag, entry) {
+                Usual::Done(outcome) => break Ok(outcome),
+                Usual::Reported(outcome, due) => {
+                    drop(section);
+                    self.see_to(access, segment, due);
+                    return Ok(outcome);
+                }
+                Usual::Error(error) => break Err(error),
+                Usual::Not => {}
+            }
+            match self.insert_slow(access, &section, segment, tag, entry) {
                 Ok(outcome) => break Ok(outcome),
                 Err(Stop::Restart) => {}
                 Err(Stop::Error(error)) => break Err(error),
             }
         };
         drop(section);
-        if access.untidy.get() {
-            access.tidy();
-        }
+        access.tidy_if_needed(&self.account);
         outcome
     }
 
@@ -187,8 +331,34 @@ impl Core {
         self.roots[segment].load(Ordering::Acquire)
     }
 
+    /// Counts a record that was inserted into `table`. If the handle has reported what it has counted: whether the table should be left.
     #[inline(always)]
-    fn try_insert(
+    fn count(access: &Access, segment: usize, table: &Table) -> Option<bool> {
+        access.desk.count_insert();
+        let pending = access.pending[segment].get() + 1;
+        if pending < table.batch() {
+            access.pending[segment].set(pending);
+            return None;
+        }
+        access.pending[segment].set(0);
+        Some(table.add_used(pending as usize))
+    }
+
+    /// A handle has reported: the table may have to be left, and tables that were left may have to be freed.
+    #[cold]
+    #[inline(never)]
+    fn see_to(&self, access: &Access, segment: usize, due: bool) {
+        if due {
+            let section = access.handle.pin();
+            if let Ok(Some(table)) = Self::follow(&section, &self.roots[segment]) {
+                self.consider_growing(&section, segment, table);
+            }
+        }
+        access.tidy_if_needed(&self.account);
+    }
+
+    /// An insert while there is no table yet, or it is being left, or is full.
+    fn insert_slow(
         &self,
         access: &Access,
         section: &Section<'_>,
@@ -200,54 +370,6 @@ impl Core {
             self.first_table(section, segment)?;
             return Err(Stop::Restart);
         };
-        if !table.is_calm() {
-            return self.insert_slow(access, section, segment, table, tag, entry);
-        }
-        let mut walk = table.walk(tag);
-        loop {
-            match table.look(&mut walk, tag, |word| entry.same(word)) {
-                Seen::Same(word) => return Ok(Outcome { word, new: false }),
-                Seen::Empty => {
-                    let word = tag | entry.write()?;
-                    if table.take(walk, word) {
-                        self.count(access, section, segment, table);
-                        return Ok(Outcome { word, new: true });
-                    }
-                    entry.take_back();
-                }
-                Seen::Never => {
-                    return self.insert_slow(access, section, segment, table, tag, entry);
-                }
-            }
-        }
-    }
-
-    /// Counts a record that was inserted into `table`.
-    #[inline(always)]
-    fn count(&self, access: &Access, section: &Section<'_>, segment: usize, table: &Table) {
-        access.desk.count_insert();
-        let pending = access.pending[segment].get() + 1;
-        if pending < table.batch() {
-            access.pending[segment].set(pending);
-            return;
-        }
-        access.pending[segment].set(0);
-        if table.add_used(pending as usize) {
-            self.consider_growing(section, segment, table);
-        }
-    }
-
-    /// An insert while the table is being left, or is full.
-    #[cold]
-    fn insert_slow(
-        &self,
-        access: &Access,
-        section: &Section<'_>,
-        segment: usize,
-        table: &Table,
-        tag: u64,
-        entry: &mut impl Entry,
-    ) -> Result<Outcome, Stop> {
         access.untidy.set(true);
         if self.meeting.is_some() {
             return self.insert_together(access, section, segment, table, tag, entry);
@@ -260,11 +382,13 @@ impl Core {
         loop {
             match table.look(&mut walk, tag, |word| entry.same(word)) {
                 Seen::Same(word) => return Ok(Outcome { word, new: false }),
-                Seen::Empty if next.is_some() => {
+                Seen::Empty(slot) if next.is_some() => {
                     // Lost: somebody has frozen or filled it; look again (T2).
-                    table.take(walk, FROZEN);
+                    table.take(walk, slot, FROZEN);
                 }
-                Seen::Empty | Seen::Never => {
+                // The growth that brought us here is over.
+                Seen::Empty(_) if next.is_none() && table.is_calm() => return Err(Stop::Restart),
+                Seen::Empty(_) | Seen::Never => {
                     let Some(next) = next else {
                         // Full, or closed: there must be a successor now.
                         self.make_room(section, segment, table)?;
@@ -298,12 +422,15 @@ impl Core {
         }
         let mut walk = next.walk(tag);
         loop {
-            match next.look(&mut walk, tag, |word| entry.same(word)) {
+            let ready = |line| table.make_ready(line, next); // (D4)
+            match next.look_when(&mut walk, tag, |word| entry.same(word), ready) {
                 Seen::Same(word) => return Ok(Outcome { word, new: false }),
-                Seen::Empty => {
+                Seen::Empty(slot) => {
                     let word = tag | entry.write()?;
-                    if next.take(walk, word) {
-                        self.count(access, section, segment, next);
+                    if next.take(walk, slot, word) {
+                        if Self::count(access, segment, next) == Some(true) {
+                            self.consider_growing(section, segment, next);
+                        }
                         return Ok(Outcome { word, new: true });
                     }
                     entry.take_back();
@@ -342,7 +469,7 @@ impl Core {
         while let Some(here) = table {
             match here.look(&mut here.walk(tag), tag, &mut *same) {
                 Seen::Same(word) => return Ok(Some(word)),
-                Seen::Empty => return Ok(None), // (I2)
+                Seen::Empty(_) => return Ok(None), // (I2)
                 Seen::Never => table = Self::follow(section, here.next())?,
             }
         }

@@ -14,13 +14,13 @@
 //! ```
 //!
 //! **G1.** T.next is set once, by exchange, and only while the root is T: S has no successor before T is complete.
-//! **G2.** Copies go from T to T.next and nowhere else.
+//! **G2.** Words go from T to T.next and nowhere else, as `carry` says.
 //! **G3.** A chunk that its mover abandoned is handed out again (M3 of `migrate`): completion needs nobody in particular.
 //! **G4.** S has more slots than T. Inserts into S before T is complete are guests, at most as many as S has slots more than T; so
 //! copies always find a slot. A guest too many completes T first: the one path whose length is that of a table, and it is counted.
 //! **G5.** A failed allocation leaves everything as it was. The insert that cannot do without gets the error; one that only saw
 //! the table filling up goes on, until a tenth of the slots is left.
-//! **G6.** Sizes are `first · factor^(growths + i/n)` for segment i of n: at any time the segments stand at different
+//! **G6.** Sizes are `first · 2^(growths + i/n)` for segment i of n, in whole lines, and double exactly from the fifth growth on: at any time the segments stand at different
 //! points of their growth, so that the sum of their sizes is steady and one segment's old table is all that is held twice.
 
 use super::budget::SeenError;
@@ -28,19 +28,27 @@ use super::core::{Core, Stop};
 use super::table::{Plan, Table};
 use crate::reclaim::{Freed, Retired, Section};
 use crate::region::AllocError;
-use crate::sync::Ordering;
+use crate::sync::line::LINE;
+use crate::sync::{MODEL, Ordering};
 use std::ptr;
+
+/// After so many growths sizes are fine enough for every segment to have its own; from there on they double exactly.
+const FINE: u32 = if MODEL { 0 } else { 5 };
 
 impl Core {
     /// Slots of segment number `segment` after so many growths (G6).
     pub(super) fn slots_after(&self, segment: usize, growths: u32) -> Result<usize, SeenError> {
         let share = segment as f64 / self.roots.len() as f64;
-        let factor = self.settings.factor.powf(f64::from(growths) + share);
-        let slots = (self.settings.first_slots as f64 * factor).ceil();
-        if slots > (1u64 << 32) as f64 || slots * 8.0 > isize::MAX as f64 {
-            return Err(AllocError::CapacityOverflow.into());
-        }
-        Ok(slots as usize)
+        let fine = (self.settings.first_slots / LINE) << FINE;
+        let lines = (fine as f64 * share.exp2()).ceil() as usize;
+        let lines = match growths.checked_sub(FINE) {
+            None => lines >> (FINE - growths),
+            Some(doublings) if doublings + lines.ilog2() >= 32 => {
+                return Err(AllocError::CapacityOverflow.into());
+            }
+            Some(doublings) => lines << doublings,
+        };
+        lines.checked_mul(LINE).ok_or(AllocError::CapacityOverflow.into())
     }
 
     fn make(
@@ -53,16 +61,19 @@ impl Core {
         let before = before.map_or(0, |table| table.plan().slots);
         let plan = Plan {
             split: self.split,
-            slots: self.slots_after(segment, growths)?.max(before + 1),
+            slots: self.slots_after(segment, growths)?,
             before,
             max_fill: self.settings.max_fill,
-            pages: self.settings.pages,
             growths,
             birth: section.era(),
         };
         let bytes = Table::bytes_for(plan.slots);
         self.account.book_table(bytes)?;
-        let table = Table::try_new(plan, &self.account);
+        let lines = |segment| self.slots_after(segment, growths).ok().map(|slots| slots / LINE);
+        let table = self
+            .ground
+            .lines(growths, segment, lines, self.roots.len())
+            .and_then(|lines| Table::try_new(plan, lines, &self.account));
         let table = table.inspect_err(|_| self.account.give_back(bytes))?;
         Ok(Box::into_raw(table))
     }
@@ -84,7 +95,7 @@ impl Core {
         );
         if set.is_err() {
             // SAFETY: nobody has seen the table.
-            drop(unsafe { Box::from_raw(table) });
+            unsafe { Box::from_raw(table) }.discard();
         }
         Ok(())
     }
@@ -109,7 +120,7 @@ impl Core {
         );
         if set.is_err() {
             // SAFETY: nobody has seen the table.
-            drop(unsafe { Box::from_raw(next) });
+            unsafe { Box::from_raw(next) }.discard();
         }
         table.set_closed(false);
         Ok(())
@@ -118,7 +129,10 @@ impl Core {
     /// The table is filling up: one thread prepares the next, the others go on.
     #[cold]
     pub(super) fn consider_growing(&self, section: &Section<'_>, segment: usize, table: &Table) {
-        if !self.may_leave(segment, table) || !(table.is_at_limit() || table.election.stand()) {
+        if !table.is_due()
+            || !self.may_leave(segment, table)
+            || !(table.is_at_limit() || table.election.stand())
+        {
             return;
         }
         if self.start(section, segment, table).is_err() {
@@ -166,6 +180,10 @@ impl Core {
         // ORDERING: Release: whoever enters by S finds what was copied into it. Failure: somebody else has done it.
         if root.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return;
+        }
+        if self.meeting.is_none() {
+            // What was reported to T is in S now. Handles report the rest to S.
+            next.add_used(table.used());
         }
         // ORDERING: Relaxed: a statistic.
         self.growths.fetch_add(1, Ordering::Relaxed);
@@ -222,16 +240,16 @@ unsafe fn retire(section: &Section<'_>, table: *mut Table) {
     unsafe { section.retire(piece) };
 }
 
-/// Frees the slots piece by piece, then the table.
+/// Frees the lines piece by piece, then the table.
 ///
 /// # Safety
 /// `place` is a table that nobody can reach; not called again after [`Freed::Done`].
 unsafe fn free_table(place: *mut ()) -> Freed {
     let table = place.cast::<Table>();
     // SAFETY: nobody else can reach the table.
-    let slots = unsafe { (*table).slots_mut() };
-    // SAFETY: no reference to a slot is left, and none is made: only this function follows.
-    if !unsafe { slots.give_back() } {
+    let lines = unsafe { (*table).lines_mut() };
+    // SAFETY: no reference to a line is left, and none is made: only this function follows.
+    if !unsafe { lines.give_back() } {
         return Freed::More;
     }
     // SAFETY: made from a box, and not used any more.

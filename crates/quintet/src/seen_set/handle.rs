@@ -1,6 +1,7 @@
 //! A thread's registered access.
 
 use super::core::{Access, Outcome};
+use super::many::{Ahead, Kind};
 use super::record::{Origin, Record, Text, Typed};
 use super::{Insertion, RecordId, SeenError, SeenSet};
 use crate::hash::DefaultHashBuilder;
@@ -96,16 +97,99 @@ impl<R: Record + ?Sized, S> Drop for Offline<'_, '_, R, S> {
     }
 }
 
+/// Records on their way into the set, many at once.
+struct Many<'h, 's, R: Record + ?Sized, S, F> {
+    handle: &'h Handle<'s, R, S>,
+    parent: u64,
+    tell: F,
+}
+
+impl<T, S, F> Kind<(T, u32)> for Many<'_, '_, T, S, F>
+where
+    T: Hash + Eq + Send + Sync,
+    S: BuildHasher,
+    F: FnMut(Insertion),
+{
+    #[inline(always)]
+    fn hash(&self, (record, _): &(T, u32)) -> u64 {
+        self.handle.set.hasher.hash_one(record)
+    }
+    #[inline(always)]
+    fn locate(&self, word: u64) -> *const u8 {
+        self.handle.set.records.locate(self.handle.set.core.split.id(word))
+    }
+    #[inline(always)]
+    fn finish(
+        &mut self,
+        (record, label): (T, u32),
+        hash: u64,
+        ahead: Ahead<'_>,
+    ) -> Result<(), SeenError> {
+        let origin = Origin { parent: self.parent, label };
+        let insertion = self.handle.put_hashed(record, hash, ahead, origin)?;
+        (self.tell)(insertion);
+        Ok(())
+    }
+}
+
+impl<'r, S, F> Kind<(&'r [u8], u32)> for Many<'_, '_, [u8], S, F>
+where
+    S: BuildHasher,
+    F: FnMut(Insertion),
+{
+    #[inline(always)]
+    fn hash(&self, (record, _): &(&'r [u8], u32)) -> u64 {
+        self.handle.set.hasher.hash_one(*record)
+    }
+    #[inline(always)]
+    fn locate(&self, word: u64) -> *const u8 {
+        self.handle.set.records.locate(self.handle.set.core.split.id(word))
+    }
+    #[inline(always)]
+    fn finish(
+        &mut self,
+        (record, label): (&'r [u8], u32),
+        hash: u64,
+        ahead: Ahead<'_>,
+    ) -> Result<(), SeenError> {
+        let origin = Origin { parent: self.parent, label };
+        let insertion = self.handle.put_hashed(record, hash, ahead, origin)?;
+        (self.tell)(insertion);
+        Ok(())
+    }
+}
+
 /// Records of any type.
 impl<T: Hash + Eq + Send + Sync, S: BuildHasher> Handle<'_, T, S> {
     #[inline(always)]
     fn put(&self, record: T, origin: Origin) -> Result<Insertion, SeenError> {
-        let SeenSet { core, records, hasher, .. } = self.set;
-        let hash = hasher.hash_one(&record);
+        let hash = self.set.hasher.hash_one(&record);
+        self.put_hashed(record, hash, Ahead::NOTHING, origin)
+    }
+
+    #[inline(always)]
+    fn put_hashed(
+        &self,
+        record: T,
+        hash: u64,
+        ahead: Ahead<'_>,
+        origin: Origin,
+    ) -> Result<Insertion, SeenError> {
+        let SeenSet { core, records, .. } = self.set;
         let id_mask = !core.split.tag_mask();
         let desk = &*self.access.desk;
         let mut entry = Typed { records, desk, record: &record, origin, id_mask };
-        let outcome = core.insert(&self.access, hash, core.split.tag(hash), &mut entry)?;
+        if ahead.word != 0 && entry.is_at(ahead.place) {
+            return Ok(self.insertion(Outcome { word: ahead.word, new: false }));
+        }
+        let mut outcome = None;
+        if let Some(place) = ahead.free {
+            outcome = core.insert_at(&self.access, hash, place, &mut entry)?;
+        }
+        let outcome = match outcome {
+            Some(outcome) => outcome,
+            None => core.insert(&self.access, hash, core.split.tag(hash), &mut entry)?,
+        };
         if outcome.new {
             // Its bits are the set's now.
             std::mem::forget(record);
@@ -162,6 +246,63 @@ impl<T: Hash + Eq + Send + Sync, S: BuildHasher> Handle<'_, T, S> {
         self.ordinal(self.insert(record))
     }
 
+    /// Takes many records in, or finds them, and tells of each, in order: what an explorer does with the successors of a state.
+    ///
+    /// Each record is inserted as by [`insert`](Self::insert), one after the other; only the waits for memory overlap. So a set beyond the caches takes
+    /// in several times as many records as by single inserts. Up to 32 records are taken from the iterator before the first is told of.
+    ///
+    /// ```
+    /// let seen = quintet::SeenSet::<u64>::new();
+    /// let mut new = 0;
+    /// seen.handle().insert_many([3, 5, 3], |insertion| new += u32::from(insertion.is_new()));
+    /// assert_eq!(new, 2);
+    /// ```
+    ///
+    /// # Panics
+    /// As `insert`; what was told of is in the set.
+    pub fn insert_many(&self, records: impl IntoIterator<Item = T>, tell: impl FnMut(Insertion)) {
+        self.try_insert_many(records, tell).unwrap_or_else(|error| refused(error));
+    }
+
+    /// [`insert_many`](Self::insert_many) that returns an error if memory is needed and cannot be had: every record told of is in the
+    /// set, no other is.
+    pub fn try_insert_many(
+        &self,
+        records: impl IntoIterator<Item = T>,
+        tell: impl FnMut(Insertion),
+    ) -> Result<(), SeenError> {
+        let items = records.into_iter().map(|record| (record, 0));
+        self.set.core.insert_many(&self.access, items, &mut Many { handle: self, parent: 0, tell })
+    }
+
+    /// [`insert_many`](Self::insert_many) of records with labels, all reached from `parent`.
+    ///
+    /// # Panics
+    /// As `insert_many`, and if the parent is another set's record.
+    pub fn insert_many_from(
+        &self,
+        parent: RecordId,
+        records: impl IntoIterator<Item = (T, u32)>,
+        tell: impl FnMut(Insertion),
+    ) {
+        self.try_insert_many_from(parent, records, tell).unwrap_or_else(|error| refused(error));
+    }
+
+    /// [`insert_many_from`](Self::insert_many_from) that returns an error if memory is needed and cannot be had, like
+    /// [`try_insert_many`](Self::try_insert_many).
+    ///
+    /// # Panics
+    /// If the parent is another set's record.
+    pub fn try_insert_many_from(
+        &self,
+        parent: RecordId,
+        records: impl IntoIterator<Item = (T, u32)>,
+        tell: impl FnMut(Insertion),
+    ) -> Result<(), SeenError> {
+        let parent = self.origin(parent, 0).parent;
+        self.set.core.insert_many(&self.access, records, &mut Many { handle: self, parent, tell })
+    }
+
     /// True if the record is in the set. Linearizable.
     #[inline]
     pub fn contains<Q: Hash + Equivalent<T> + ?Sized>(&self, record: &Q) -> bool {
@@ -181,11 +322,30 @@ impl<T: Hash + Eq + Send + Sync, S: BuildHasher> Handle<'_, T, S> {
 impl<S: BuildHasher> Handle<'_, [u8], S> {
     #[inline(always)]
     fn put(&self, record: &[u8], origin: Origin) -> Result<Insertion, SeenError> {
-        let SeenSet { core, records, hasher, .. } = self.set;
+        let hash = self.set.hasher.hash_one(record);
+        self.put_hashed(record, hash, Ahead::NOTHING, origin)
+    }
+
+    #[inline(always)]
+    fn put_hashed(
+        &self,
+        record: &[u8],
+        hash: u64,
+        ahead: Ahead<'_>,
+        origin: Origin,
+    ) -> Result<Insertion, SeenError> {
+        let SeenSet { core, records, .. } = self.set;
         records.check_width(record)?;
-        let hash = hasher.hash_one(record);
         let id_mask = !core.split.tag_mask();
         let mut entry = Text { records, desk: &self.access.desk, record, origin, id_mask };
+        if ahead.word != 0 && entry.is_at(ahead.place) {
+            return Ok(self.insertion(Outcome { word: ahead.word, new: false }));
+        }
+        if let Some(place) = ahead.free {
+            if let Some(outcome) = core.insert_at(&self.access, hash, place, &mut entry)? {
+                return Ok(self.insertion(outcome));
+            }
+        }
         let outcome = core.insert(&self.access, hash, core.split.tag(hash), &mut entry)?;
         Ok(self.insertion(outcome))
     }
@@ -238,6 +398,67 @@ impl<S: BuildHasher> Handle<'_, [u8], S> {
     #[inline]
     pub fn insert_counted(&self, record: &[u8]) -> (Insertion, Option<u64>) {
         self.ordinal(self.insert(record))
+    }
+
+    /// Takes many records in, or finds them, and tells of each, in order: what an explorer does with the successors of a state.
+    ///
+    /// Each record is inserted as by [`insert`](Self::insert), one after the other; only the waits for memory overlap. So a set beyond the caches takes
+    /// in several times as many records as by single inserts. Up to 32 records are taken from the iterator before the first is told of.
+    ///
+    /// ```
+    /// let seen = quintet::SeenSet::<[u8]>::new();
+    /// let mut new = 0;
+    /// seen.handle().insert_many([&b"3"[..], b"5", b"3"], |insertion| new += u32::from(insertion.is_new()));
+    /// assert_eq!(new, 2);
+    /// ```
+    ///
+    /// # Panics
+    /// As `insert`; what was told of is in the set.
+    pub fn insert_many<'r>(
+        &self,
+        records: impl IntoIterator<Item = &'r [u8]>,
+        tell: impl FnMut(Insertion),
+    ) {
+        self.try_insert_many(records, tell).unwrap_or_else(|error| refused(error));
+    }
+
+    /// [`insert_many`](Self::insert_many) that returns an error if memory is needed and cannot be had: every record told of is in the
+    /// set, no other is.
+    pub fn try_insert_many<'r>(
+        &self,
+        records: impl IntoIterator<Item = &'r [u8]>,
+        tell: impl FnMut(Insertion),
+    ) -> Result<(), SeenError> {
+        let items = records.into_iter().map(|record| (record, 0));
+        self.set.core.insert_many(&self.access, items, &mut Many { handle: self, parent: 0, tell })
+    }
+
+    /// [`insert_many`](Self::insert_many) of records with labels, all reached from `parent`.
+    ///
+    /// # Panics
+    /// As `insert_many`, and if the parent is another set's record.
+    pub fn insert_many_from<'r>(
+        &self,
+        parent: RecordId,
+        records: impl IntoIterator<Item = (&'r [u8], u32)>,
+        tell: impl FnMut(Insertion),
+    ) {
+        self.try_insert_many_from(parent, records, tell).unwrap_or_else(|error| refused(error));
+    }
+
+    /// [`insert_many_from`](Self::insert_many_from) that returns an error if memory is needed and cannot be had, like
+    /// [`try_insert_many`](Self::try_insert_many).
+    ///
+    /// # Panics
+    /// If the parent is another set's record.
+    pub fn try_insert_many_from<'r>(
+        &self,
+        parent: RecordId,
+        records: impl IntoIterator<Item = (&'r [u8], u32)>,
+        tell: impl FnMut(Insertion),
+    ) -> Result<(), SeenError> {
+        let parent = self.origin(parent, 0).parent;
+        self.set.core.insert_many(&self.access, records, &mut Many { handle: self, parent, tell })
     }
 
     /// True if the record is in the set. Linearizable.

@@ -3,10 +3,13 @@
 mod arena;
 mod budget;
 mod builder;
+mod carry;
 mod core;
+mod ground;
 mod grow;
 mod handle;
 mod iter;
+mod many;
 mod prints;
 mod record;
 mod stats;

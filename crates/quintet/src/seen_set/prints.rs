@@ -32,13 +32,13 @@ pub struct PrintsHandle<'s, S = DefaultHashBuilder> {
     access: Access,
 }
 
-/// A fingerprint needs no record.
-struct Print;
+/// A fingerprint needs no record: it is the word.
+struct Print(u64);
 
 impl Entry for Print {
     #[inline(always)]
-    fn same(&self, _word: u64) -> bool {
-        true
+    fn same(&self, word: u64) -> bool {
+        word == self.0
     }
     #[inline(always)]
     fn write(&mut self) -> Result<u64, SeenError> {
@@ -139,7 +139,8 @@ impl<S: BuildHasher> SeenPrints<S> {
     /// True if a record with this fingerprint was inserted. Linearizable.
     pub fn contains<Q: Hash + ?Sized>(&self, record: &Q) -> bool {
         let hash = self.cut(self.hasher.hash_one(record));
-        self.core.find(&self.core.pin(), hash, self.core.split.print(hash), |_| true).is_some()
+        let print = self.core.split.print(hash);
+        self.core.find(&self.core.pin(), hash, print, |word| word == print).is_some()
     }
 }
 
@@ -161,7 +162,7 @@ impl<S: BuildHasher> PrintsHandle<'_, S> {
     pub fn try_insert<Q: Hash + ?Sized>(&self, record: &Q) -> Result<bool, SeenError> {
         let hash = self.set.cut(self.set.hasher.hash_one(record));
         let word = self.set.core.split.print(hash);
-        self.set.core.insert(&self.access, hash, word, &mut Print).map(|outcome| outcome.new)
+        self.set.core.insert(&self.access, hash, word, &mut Print(word)).map(|outcome| outcome.new)
     }
 
     /// True if a record with this fingerprint was inserted. Linearizable.
@@ -173,7 +174,8 @@ impl<S: BuildHasher> PrintsHandle<'_, S> {
             core.attend_if_called(&self.access, &section);
         }
         let hash = self.set.cut(self.set.hasher.hash_one(record));
-        core.find(&section, hash, core.split.print(hash), |_| true).is_some()
+        let print = core.split.print(hash);
+        core.find(&section, hash, print, |word| word == print).is_some()
     }
 }
 

@@ -148,9 +148,14 @@ impl<R: Record + ?Sized> Records<R> {
     /// The record of an id that this set gave out.
     #[inline(always)]
     pub(crate) fn get(&self, id: u64) -> &R {
-        let place = self.arenas.locate(id).wrapping_add(self.head);
         // SAFETY: an id is given out after its record was written (R1), which lives as long as the set.
-        unsafe { R::view(place, self.width) }
+        unsafe { R::view(self.locate(id), self.width) }
+    }
+
+    /// Where the record of an id lies that this set gave out.
+    #[inline(always)]
+    pub(crate) fn locate(&self, id: u64) -> *const u8 {
+        self.arenas.locate(id).wrapping_add(self.head)
     }
 
     /// The origin of an id that this set gave out.
@@ -221,6 +226,16 @@ pub(crate) struct Typed<'a, T> {
     pub(crate) id_mask: u64,
 }
 
+impl<T: Hash + Eq + Send + Sync> Typed<'_, T> {
+    /// Whether the record at a place is this one. The place is one that `locate` gave for a word of this set.
+    #[inline(always)]
+    pub(crate) fn is_at(&self, place: *const u8) -> bool {
+        // SAFETY: a word is in the set after its record was written (R1), which lives as long as the set.
+        let kept = unsafe { <T as sealed::Sealed>::view(place, self.records.width) };
+        kept == self.record
+    }
+}
+
 impl<T: Hash + Eq + Send + Sync> Entry for Typed<'_, T> {
     #[inline(always)]
     fn same(&self, word: u64) -> bool {
@@ -262,6 +277,16 @@ impl Text<'_> {
                 self.records.arenas.units(self.records.head + sealed::LENGTH + self.record.len())
             }
         }
+    }
+}
+
+impl Text<'_> {
+    /// Whether the record at a place is this one. The place is one that `locate` gave for a word of this set.
+    #[inline(always)]
+    pub(crate) fn is_at(&self, place: *const u8) -> bool {
+        // SAFETY: a word is in the set after its record was written (R1), which lives as long as the set.
+        let kept = unsafe { <[u8] as sealed::Sealed>::view(place, self.records.width) };
+        kept == self.record
     }
 }
 

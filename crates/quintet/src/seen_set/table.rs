@@ -1,19 +1,22 @@
-//! One table of a segment: a ring of words, probed linearly.
+//! One table of a segment: a ring of lines of words, probed line by line.
 //!
-//! **T1.** A probe starts at the home and ends at the key, at the first EMPTY, at the first FROZEN, or after a full circle.
+//! **T1.** The home of a key is a line. A probe looks at the slots from the first of the home on, in order, and ends at the key, at the first
+//! EMPTY, at the first FROZEN, or after a full circle.
 //! Nobody stores a key behind an EMPTY of its probe; so at the end of a probe the key is known not to be in this table, and at a FROZEN
-//! or after a full circle it never will be.
-//! **T2.** A failed exchange looks at the same slot again.
-//! **T3.** `copy_in` stores a word where its probe ends, unless it meets the word itself (copied already) or a FROZEN (the
-//! predecessor is complete). It never finds the ring full: a successor has room for every record of its
+//! or after a full circle it never will be. The words of a line are read at once, but not at one moment: since slots are written once, a
+//! slot seen FULL stays as it was seen, and the one that ends the probe is looked at again before anything is done with it.
+//! **T2.** A failed exchange looks at the same line again.
+//! **T3.** Words go into a successor of twice the size as `carry` says, into another by `copy_in`, which stores a word where its
+//! probe ends, unless it meets the word itself (copied already) or a FROZEN (the predecessor is complete). It never finds the ring full: a successor has room for every record of its
 //! predecessor beside its guests (G4), and once the predecessor is complete every copy finds its word.
 //! **T4.** A chunk is done when each of its EMPTYs is FROZEN and each of its FULLs is in the successor. FULL slots stay as they are.
 
 use super::budget::Account;
+use super::ground::Lines;
 use super::word::{EMPTY, FROZEN, Split, is_full};
 use crate::migrate::{Election, Work};
-use crate::region::heap::Buffer;
-use crate::region::{AllocError, Pages};
+use crate::region::AllocError;
+use crate::sync::line::{LINE, Line, Slots};
 use crate::sync::{
     Arc, AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, CachePadded, MODEL, Ordering,
 };
@@ -21,6 +24,8 @@ use std::ops::Range;
 
 /// Slots of a chunk: 4 KiB.
 pub(crate) const CHUNK: usize = if MODEL { 2 } else { 512 };
+/// Lines of a chunk.
+const CHUNK_LINES: usize = CHUNK / LINE;
 
 /// What a table is made by.
 #[derive(Clone, Copy, Debug)]
@@ -30,25 +35,27 @@ pub(crate) struct Plan {
     /// Slots of the table before this one, 0 for the first.
     pub(crate) before: usize,
     pub(crate) max_fill: f64,
-    pub(crate) pages: Pages,
     /// How often the segment has grown.
     pub(crate) growths: u32,
     pub(crate) birth: u64,
 }
 
+/// What every probe needs comes first, on one line.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Table {
-    slots: Buffer<AtomicU64>,
+    lines: Lines,
     next: AtomicPtr<Table>,
     /// Growing was refused and the table is as full as it may get.
     closed: AtomicBool,
-    plan: Plan,
-    threshold: usize,
-    batch: u32,
-    pub(crate) election: Election,
-    pub(crate) work: Work,
     /// Some slot was frozen: clusters have ends.
     any_frozen: AtomicBool,
+    batch: u32,
+    split: Split,
+    threshold: usize,
+    plan: Plan,
+    pub(crate) election: Election,
+    pub(crate) work: Work,
     /// FULL slots, as far as handles have reported them.
     used: CachePadded<AtomicUsize>,
     /// Inserts that came before the predecessor was complete (G4).
@@ -60,7 +67,7 @@ pub(crate) struct Table {
 /// Where a probe stands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Walk {
-    index: usize,
+    line: usize,
     left: usize,
 }
 
@@ -69,8 +76,8 @@ pub(crate) struct Walk {
 pub(crate) enum Seen {
     /// The record sought, as this word.
     Same(u64),
-    /// Absent, and this slot is free.
-    Empty,
+    /// Absent, and this slot of the line is free.
+    Empty(usize),
     /// Absent from this table for ever.
     Never,
 }
@@ -82,26 +89,36 @@ impl Table {
     }
 
     /// A table whose bytes are booked already; they are given back when it drops.
-    pub(crate) fn try_new(plan: Plan, account: &Arc<Account>) -> Result<Box<Self>, AllocError> {
-        let slots = Buffer::try_new(plan.slots, plan.pages)?;
+    pub(crate) fn try_new(
+        plan: Plan,
+        lines: Lines,
+        account: &Arc<Account>,
+    ) -> Result<Box<Self>, AllocError> {
+        debug_assert_eq!(lines.len() * LINE, plan.slots);
         let chunks = plan.slots.div_ceil(CHUNK);
         let refused = |_| AllocError::OutOfMemory { bytes: chunks / 8 };
         let threshold = (plan.slots as f64 * plan.max_fill) as usize;
         Ok(Box::new(Self {
-            slots,
+            lines,
             next: AtomicPtr::new(std::ptr::null_mut()),
             closed: AtomicBool::new(false),
-            plan,
-            threshold: threshold.clamp(1, plan.slots - 1),
+            any_frozen: AtomicBool::new(false),
             batch: (plan.slots / 512).clamp(1, 256) as u32,
+            split: plan.split,
+            threshold: threshold.clamp(1, plan.slots - 1),
+            plan,
             election: Election::new(),
             work: Work::try_new(chunks).map_err(refused)?,
-            any_frozen: AtomicBool::new(false),
             used: CachePadded::new(AtomicUsize::new(0)),
             guests: AtomicUsize::new(0),
             account: Arc::clone(account),
             bytes: Self::bytes_for(plan.slots),
         }))
+    }
+
+    /// Drops a table that nobody has seen.
+    pub(crate) fn discard(mut self: Box<Self>) {
+        self.lines.set_unused();
     }
 
     #[inline(always)]
@@ -117,9 +134,9 @@ impl Table {
         self.bytes
     }
 
-    /// The slots, to be given back piece by piece.
-    pub(crate) fn slots_mut(&mut self) -> &mut Buffer<AtomicU64> {
-        &mut self.slots
+    /// The lines, to be given back piece by piece.
+    pub(crate) fn lines_mut(&mut self) -> &mut Lines {
+        &mut self.lines
     }
 
     /// True if the table is as it mostly is: no successor, open for inserts.
@@ -152,6 +169,11 @@ impl Table {
         self.used.fetch_add(slots, Ordering::Relaxed) + slots >= self.threshold
     }
 
+    /// The table is as full as it should get.
+    pub(crate) fn is_due(&self) -> bool {
+        self.used() >= self.threshold
+    }
+
     /// The table takes no more inserts if it cannot grow.
     pub(crate) fn is_at_limit(&self) -> bool {
         self.used() >= self.plan.slots - self.plan.slots.div_ceil(10)
@@ -167,31 +189,88 @@ impl Table {
     /// A probe for a tag or a word, at its home.
     #[inline(always)]
     pub(crate) fn walk(&self, tag: u64) -> Walk {
-        Walk { index: self.plan.split.home(tag, self.slots.len()), left: self.slots.len() }
+        Walk { line: self.split.home(tag, self.lines.len()), left: self.lines.len() }
     }
 
-    /// Goes on to the end of the probe (T1). Called again it looks at the same slot first (T2).
+    /// The line on which the probe for a tag or a word begins.
     #[inline(always)]
-    pub(crate) fn look(
+    pub(crate) fn home(&self, tag: u64) -> &Line {
+        self.line(self.split.home(tag, self.lines.len()))
+    }
+
+    /// How many lines there are.
+    pub(super) fn lines(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// The number of the line on which the probe for a word begins.
+    #[inline(always)]
+    pub(super) fn home_of(&self, word: u64) -> usize {
+        self.split.home(word, self.lines.len())
+    }
+
+    #[inline(always)]
+    pub(super) fn line(&self, index: usize) -> &Line {
+        debug_assert!(index < self.lines.len());
+        // SAFETY: homes lie below the number of lines (B2), and walks and chunks stay there.
+        unsafe { self.lines.get_unchecked(index) }
+    }
+
+    #[inline(always)]
+    fn after(&self, line: usize) -> usize {
+        if line + 1 == self.lines.len() { 0 } else { line + 1 }
+    }
+
+    /// Some FULL word of a line that `same` takes for the one sought.
+    #[inline(always)]
+    pub(crate) fn find_in(
+        line: &Line,
+        alike: Slots,
+        mut same: impl FnMut(u64) -> bool,
+    ) -> Option<u64> {
+        for slot in alike {
+            // ORDERING: Acquire: partner is the exchange that filled the slot: the record comes with its id.
+            let word = line.words()[slot].load(Ordering::Acquire);
+            if is_full(word) && same(word) {
+                return Some(word);
+            }
+        }
+        None
+    }
+
+    /// Goes on to the end of the probe (T1). Called again it looks at the same line first (T2).
+    #[inline(always)]
+    pub(crate) fn look(&self, walk: &mut Walk, tag: u64, same: impl FnMut(u64) -> bool) -> Seen {
+        self.look_when(walk, tag, same, |_| ())
+    }
+
+    /// [`look`](Self::look) in a table whose lines must be made ready first (D4).
+    #[inline(always)]
+    pub(crate) fn look_when(
         &self,
         walk: &mut Walk,
         tag: u64,
         mut same: impl FnMut(u64) -> bool,
+        mut ready: impl FnMut(usize),
     ) -> Seen {
-        let mask = self.plan.split.tag_mask();
+        let mask = self.split.tag_mask();
         while walk.left > 0 {
-            // ORDERING: Acquire: partner is the exchange that filled the slot: the record comes with its id.
-            let word = self.slots[walk.index].load(Ordering::Acquire);
-            if word == EMPTY {
-                return Seen::Empty;
-            }
-            if word & mask == tag && is_full(word) && same(word) {
+            ready(walk.line);
+            let line = self.line(walk.line);
+            let found = line.scan(tag, mask);
+            if let Some(word) = Self::find_in(line, found.alike, &mut same) {
                 return Seen::Same(word);
             }
-            if word == FROZEN {
-                return Seen::Never;
+            if !found.gaps.is_empty() {
+                let slot = found.gaps.first();
+                // ORDERING: Acquire, as in `find_in`.
+                match line.words()[slot].load(Ordering::Acquire) {
+                    EMPTY => return Seen::Empty(slot),
+                    FROZEN => return Seen::Never,
+                    _ => continue, // filled since: perhaps by the one sought
+                }
             }
-            walk.index = if walk.index + 1 == self.slots.len() { 0 } else { walk.index + 1 };
+            walk.line = self.after(walk.line);
             walk.left -= 1;
         }
         Seen::Never
@@ -199,46 +278,39 @@ impl Table {
 
     /// Fills or freezes the EMPTY slot at which the probe ended. False if it is no longer EMPTY.
     #[inline(always)]
-    pub(crate) fn take(&self, walk: Walk, word: u64) -> bool {
+    pub(crate) fn take(&self, walk: Walk, slot: usize, word: u64) -> bool {
         // ORDERING: Release: the record was written before (S5); partner: `look`. Acquire: the loser looks again.
-        self.slots[walk.index]
+        self.line(walk.line).words()[slot]
             .compare_exchange(EMPTY, word, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
     }
 
-    /// Puts a word of the predecessor here, unless it is here (T3). True if it was not.
-    fn copy_in(&self, word: u64) -> bool {
+    /// Puts a word of the predecessor here, unless it is here (T3).
+    pub(super) fn copy_in(&self, word: u64, mut ready: impl FnMut(usize)) {
         let mut walk = self.walk(word);
-        while walk.left > 0 {
-            let slot = &self.slots[walk.index];
-            // ORDERING: Acquire, as in `look`.
-            let mut found = slot.load(Ordering::Acquire);
-            if found == EMPTY {
-                // ORDERING: AcqRel: passes on what came with the word from the predecessor.
-                match slot.compare_exchange(EMPTY, word, Ordering::AcqRel, Ordering::Acquire) {
-                    Ok(_) => return true,
-                    Err(other) => found = other, // (T2)
+        loop {
+            match self.look_when(&mut walk, word, |found| found == word, &mut ready) {
+                Seen::Same(_) => return,
+                // Lost: look again (T2).
+                Seen::Empty(slot) if !self.take(walk, slot, word) => {}
+                Seen::Empty(_) => return,
+                Seen::Never => {
+                    debug_assert!(walk.left > 0, "T3: a successor is never full");
+                    return;
                 }
             }
-            if found == word || found == FROZEN {
-                return false;
-            }
-            walk.index = if walk.index + 1 == self.slots.len() { 0 } else { walk.index + 1 };
-            walk.left -= 1;
         }
-        debug_assert!(false, "T3: a successor is never full");
-        false
     }
 
-    fn chunk(&self, chunk: usize) -> Range<usize> {
+    /// The lines of a chunk.
+    pub(super) fn chunk(&self, chunk: usize) -> Range<usize> {
         // Clamped: the last chunk, or the only one, may be smaller.
-        chunk * CHUNK..((chunk + 1) * CHUNK).min(self.slots.len())
+        chunk * CHUNK_LINES..((chunk + 1) * CHUNK_LINES).min(self.lines.len())
     }
 
     /// What the slot holds, after an EMPTY was frozen.
     #[inline(always)]
-    fn freeze(&self, index: usize) -> u64 {
-        let slot = &self.slots[index];
+    pub(super) fn freeze(slot: &AtomicU64) -> u64 {
         // ORDERING: Acquire: the record comes with the word, and goes on with the copy's Release.
         let word = slot.load(Ordering::Acquire);
         if word != EMPTY {
@@ -253,32 +325,52 @@ impl Table {
 
     /// Makes a chunk done, beside anybody who does the same (T4).
     pub(crate) fn move_chunk(&self, chunk: usize, next: &Self) {
-        let mut copied = 0;
-        for index in self.chunk(chunk) {
-            let word = self.freeze(index);
-            copied += usize::from(is_full(word) && next.copy_in(word));
+        if self.is_doubled_by(next) {
+            return self.carry_chunk(chunk, next);
         }
-        next.add_used(copied);
+        for line in self.chunk(chunk) {
+            for slot in self.line(line).words() {
+                let word = Self::freeze(slot);
+                if is_full(word) {
+                    next.copy_in(word, |_| ());
+                }
+            }
+        }
+    }
+
+    /// Makes a line of the successor ready for an exchange, while this table is not complete.
+    #[inline(always)]
+    pub(crate) fn make_ready(&self, line: usize, next: &Self) {
+        if self.is_doubled_by(next) {
+            self.carry_to(line, next);
+        }
     }
 
     /// Moves the clusters that begin in a chunk, alone (J3 in `together`).
     pub(crate) fn move_clusters(&self, chunk: usize, next: &Self) {
-        let slots = self.slots.len();
+        let lines = self.lines.len();
         let range = self.chunk(chunk);
         let (mut copied, mut any_frozen) = (0, false);
-        // A cluster begins behind a FROZEN, and may end beyond the chunk.
-        let mut mine = self.freeze((range.start + slots - 1) % slots) == FROZEN;
+        // A cluster begins behind a line with a gap, and may end beyond the chunk.
+        let before = self.line((range.start + lines - 1) % lines);
+        let mut mine =
+            before.words().iter().fold(false, |gap, slot| gap | (Self::freeze(slot) == FROZEN));
         for index in range.start.. {
             if index >= range.end && !mine {
                 break;
             }
-            let word = self.freeze(index % slots);
-            if word == FROZEN {
+            let mut gap = false;
+            for slot in self.line(index % lines).words() {
+                let word = Self::freeze(slot);
+                gap |= word == FROZEN;
+                if mine && word != FROZEN {
+                    next.place(word);
+                    copied += 1;
+                }
+            }
+            if gap {
                 mine = index + 1 < range.end;
                 any_frozen = true;
-            } else if mine {
-                next.place(word);
-                copied += 1;
             }
         }
         next.add_used(copied);
@@ -293,42 +385,46 @@ impl Table {
         // ORDERING: Relaxed, as in `move_clusters`.
         if !self.any_frozen.load(Ordering::Relaxed) {
             self.words().for_each(|word| next.place(word));
-            next.add_used(self.slots.len());
+            next.add_used(self.plan.slots);
         }
     }
 
-    /// Stores a word at the end of its probe. Nobody else writes into that run of slots (J3).
+    /// Stores a word at the end of its probe. Nobody else writes into that run of lines (J3).
     fn place(&self, word: u64) {
-        let slots = self.slots.len();
-        let mut index = self.plan.split.home(word, slots);
-        // ORDERING: Relaxed: only this thread writes here.
-        while self.slots[index].load(Ordering::Relaxed) != EMPTY {
-            index = (index + 1) % slots;
+        let mut line = self.split.home(word, self.lines.len());
+        loop {
+            // ORDERING: Relaxed: only this thread writes here.
+            let free = |slot: &&AtomicU64| slot.load(Ordering::Relaxed) == EMPTY;
+            if let Some(slot) = self.line(line).words().iter().find(free) {
+                // ORDERING: Release: passes on the record to those who look in from outside; partner: `look`.
+                return slot.store(word, Ordering::Release);
+            }
+            line = self.after(line);
         }
-        // ORDERING: Release: passes on the record to those who look in from outside; partner: `look`.
-        self.slots[index].store(word, Ordering::Release);
     }
 
     /// Every word of the table, in order of slots.
     pub(crate) fn words(&self) -> impl Iterator<Item = u64> + '_ {
-        // ORDERING: Acquire, as in `look`.
-        self.slots.iter().map(|slot| slot.load(Ordering::Acquire)).filter(|&word| is_full(word))
+        let slots = self.lines.iter().flat_map(|line| line.words());
+        // ORDERING: Acquire, as in `find_in`.
+        slots.map(|slot| slot.load(Ordering::Acquire)).filter(|&word| is_full(word))
     }
 
     /// The word in one slot, if it is FULL.
     pub(crate) fn word_at(&self, index: usize) -> Option<u64> {
-        // ORDERING: Acquire, as in `look`.
-        Some(self.slots.get(index)?.load(Ordering::Acquire)).filter(|&word| is_full(word))
+        let slot = &self.lines.get(index / LINE)?.words()[index % LINE];
+        // ORDERING: Acquire, as in `find_in`.
+        Some(slot.load(Ordering::Acquire)).filter(|&word| is_full(word))
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.slots.len()
+        self.plan.slots
     }
 
-    /// How far a FULL word lies from its home.
+    /// How many lines a FULL word lies from its home.
     pub(crate) fn displacement(&self, index: usize, word: u64) -> usize {
-        let home = self.plan.split.home(word, self.slots.len());
-        (index + self.slots.len() - home) % self.slots.len()
+        let lines = self.lines.len();
+        (index / LINE + lines - self.split.home(word, lines)) % lines
     }
 }
 

@@ -304,6 +304,118 @@ fn memory_stays_below_18_bytes_per_record_from_a_hundred_thousand_on() {
 }
 
 #[test]
+fn memory_held_back_by_a_reader_is_given_back_soon() {
+    let set = SeenSet::<u64>::new();
+    let handle = set.handle();
+    (0..100_000).for_each(|n| _ = handle.insert(n));
+    let reader = set.iter();
+    (100_000..400_000).for_each(|n| _ = handle.insert(n));
+    let held = set.table_bytes() as f64 / 400_000.0;
+    assert!(held > 18.0, "the reader holds tables back: {held}");
+    drop(reader);
+    (400_000..410_000).for_each(|n| _ = handle.insert(n));
+    let held = set.table_bytes() as f64 / 410_000.0;
+    assert!(held <= 18.0, "{held} bytes per record");
+}
+
+/// Records with repetitions, near and far.
+fn repeating(count: u64) -> impl Iterator<Item = u64> {
+    (0..count).flat_map(|n| [n, n / 2, n, n.saturating_sub(9)])
+}
+
+#[test]
+fn many_inserts_are_told_of_as_single_ones_are() {
+    for builder in builders() {
+        for count in [0, 1, 2, 7, 8, 9, 25, 3_000] {
+            let (single, many): (SeenSet<u64>, SeenSet<u64>) = (builder.build(), builder.build());
+            let one_by_one = single.handle();
+            let expected: Vec<_> = repeating(count).map(|n| one_by_one.insert(n)).collect();
+            let mut told = Vec::new();
+            let handle = many.handle();
+            handle.insert_many(repeating(count), |insertion| told.push(insertion));
+            assert_eq!(told.len(), expected.len());
+            for ((told, expected), record) in told.iter().zip(&expected).zip(repeating(count)) {
+                assert_eq!(told.is_new(), expected.is_new());
+                assert_eq!(many.get(told.id()), Some(&record));
+            }
+            assert_eq!(many.len(), single.len());
+        }
+    }
+}
+
+#[test]
+fn many_byte_strings_with_parents_and_labels() {
+    let set: SeenSet<[u8]> = SeenSet::<[u8]>::builder().parents(true).build();
+    let handle = set.handle();
+    let root = handle.insert(b"root").id();
+    let texts: Vec<String> = (0..500).map(|n| format!("record {}", n % 400)).collect();
+    let records = texts.iter().zip(0..).map(|(text, label)| (text.as_bytes(), label));
+    let mut told = Vec::new();
+    handle.insert_many_from(root, records, |insertion| told.push(insertion));
+    for (n, insertion) in told.iter().enumerate() {
+        assert_eq!(insertion.is_new(), n < 400);
+        assert_eq!(set.get(insertion.id()), Some(texts[n].as_bytes()));
+        assert_eq!(set.parent(insertion.id()), Some(root));
+        assert_eq!(set.label(insertion.id()), n as u32 % 400);
+    }
+    assert_eq!(set.len(), 401);
+}
+
+#[test]
+fn many_inserts_end_with_an_error_in_order() {
+    let set: SeenSet<u64> = SeenSet::<u64>::builder().budget(100_000).build();
+    let handle = set.handle();
+    let mut told = 0;
+    let refused = handle.try_insert_many(0..100_000, |insertion| {
+        assert!(insertion.is_new());
+        told += 1;
+    });
+    assert!(matches!(refused, Err(SeenError::Budget { .. })), "{refused:?}");
+    assert_eq!(set.len() as u64, told);
+    assert!((0..told).all(|n| set.contains(&n)) && !set.contains(&told));
+}
+
+#[test]
+fn many_inserts_drop_each_record_once_whatever_panics() {
+    let alive = AtomicUsize::new(0);
+    let set = SeenSet::<Counted<'_>>::new();
+    for panics_at in [0, 5, 30, 99] {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut told = 0;
+            let records = (0..100).map(|n| Counted::new(n, &alive));
+            set.handle().insert_many(records, |_| {
+                assert_ne!(told, panics_at, "on purpose");
+                told += 1;
+            });
+        }));
+        assert!(outcome.is_err());
+        assert_eq!(alive.load(Ordering::Relaxed), set.len());
+    }
+    drop(set);
+    assert_eq!(alive.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn many_inserts_by_many_threads_agree() {
+    for growth in GROWTHS {
+        let set: SeenSet<u64> = SeenSet::<u64>::builder().growth(growth).build();
+        let new = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let handle = set.handle();
+                    handle.insert_many(repeating(20_000), |insertion| {
+                        new.fetch_add(usize::from(insertion.is_new()), Ordering::Relaxed);
+                    });
+                });
+            }
+        });
+        assert_eq!((set.len(), new.load(Ordering::Relaxed)), (20_000, 20_000));
+        assert_eq!(set.iter().count(), 20_000);
+    }
+}
+
+#[test]
 fn a_leaving_handle_is_not_waited_for() {
     let set: SeenSet<u64> = SeenSet::<u64>::builder().growth(Growth::Together).build();
     let mut idle = set.handle();
@@ -344,4 +456,27 @@ fn a_forgotten_offline_guard_wedges_nobody() {
         drop(first);
     });
     assert_eq!(set.len(), 10_000);
+}
+
+#[test]
+fn a_growth_that_ends_meanwhile_is_not_answered_by_another() {
+    // An insert that met a growth finds it over when it looks again: it must go on, not grow the set once more.
+    for growth in GROWTHS {
+        for _ in 0..20 {
+            let builder = SeenSet::<u64>::builder().growth(growth).segments(1);
+            let set: SeenSet<u64> = builder.build();
+            std::thread::scope(|scope| {
+                for thread in 0..3u64 {
+                    let set = &set;
+                    scope.spawn(move || {
+                        let handle = set.handle();
+                        (0..3_000).for_each(|n| _ = handle.insert(n * 3 + thread));
+                    });
+                }
+            });
+            assert_eq!(set.len(), 9_000);
+            let (slots, fill) = (set.stats().slots, set.stats().fill);
+            assert!(fill > 0.25, "{slots} slots");
+        }
+    }
 }

@@ -17,9 +17,10 @@
 //! the round. Waiting is a loop over the round's number: a wake-up without a reason goes back to sleep.
 //! **J2.** The round ends when as many have arrived as are online: under the lock, by the one that made it so, by arriving or by leaving. A
 //! member takes chunks only before it arrives, and leaves only between operations: so at that moment every chunk that was taken is done.
-//! **J3.** A cluster is a run of FULL slots behind a FROZEN one, up to the next FROZEN. Homes grow with the hash, and a successor has
-//! factor times as many slots, factor > 1; so the words of a cluster that ends before slot q land before slot `ceil(factor · q)` of S, and those of
-//! the next, whose homes lie behind q, from there on. Different movers therefore write into different runs of S, with plain stores.
+//! **J3.** A cluster is a run of lines behind one with a gap, up to and with the next that has a gap: FROZEN, once the mover has been there. Nothing
+//! runs over from a line with a gap; so the words of a cluster of lines a to b have their homes there, and those whose home is j or later are at most
+//! as many as the slots of j to b. S has twice as many lines, and home j becomes 2j or 2j + 1: the words land in the lines 2a to 2b + 1 of S and do not
+//! run over from there. Different movers therefore write into different lines of S, with plain stores.
 //! Whoever takes a chunk moves the clusters that begin in it. A ring without any gap is one cluster without a beginning: the leader moves it.
 //! **J4.** Nobody inserts into S before the round is over: whoever meets a successor attends. So until then T holds everything.
 
@@ -112,11 +113,12 @@ impl Core {
             return Err(Stop::Restart);
         }
         // Full, or closed: only what is here already can be answered.
-        let mut walk = table.walk(tag);
-        if let Seen::Same(word) = table.look(&mut walk, tag, |word| entry.same(word)) {
-            return Ok(Outcome { word, new: false });
+        match table.look(&mut table.walk(tag), tag, |word| entry.same(word)) {
+            Seen::Same(word) => return Ok(Outcome { word, new: false }),
+            // The growth that brought us here is over.
+            Seen::Empty(_) if table.is_calm() => {}
+            Seen::Empty(_) | Seen::Never => self.make_room(section, segment, table)?,
         }
-        self.make_room(section, segment, table)?;
         Err(Stop::Restart)
     }
 

@@ -12,8 +12,8 @@
 //! | else | FULL: the tag of a record's hash, and the record's id | never |
 //!
 //! **B1.** A slot is written once. Ids begin at 1 and fingerprints avoid both special words, so the three cases never overlap.
-//! **B2.** The top bits of a hash name the segment, the next ones are the tag; the home is taken from the top of the tag
-//! and grows with it, so that an old cluster lies in one run of the next table.
+//! **B2.** The top bits of a hash name the segment, the next ones are the tag; the home, a line, is taken from the top of the
+//! tag and grows with it, so that an old cluster lies in one run of the next table.
 //! **B3.** The home of a FULL word follows from the word: moving it needs no record and no user code.
 
 use crate::hash;
@@ -66,10 +66,10 @@ impl Split {
         word & !self.tag_mask()
     }
 
-    /// The home of a tag or a FULL word among `slots` (B2, B3).
+    /// The home of a tag or a FULL word among `lines` (B2, B3).
     #[inline(always)]
-    pub(crate) const fn home(self, word: u64, slots: usize) -> usize {
-        hash::start_scaled(((word & self.tag_mask()) >> 32) as u32, slots as u64)
+    pub(crate) const fn home(self, word: u64, lines: usize) -> usize {
+        hash::start_scaled(((word & self.tag_mask()) >> 32) as u32, lines as u64)
     }
 
     /// Ids that exist, the unused 0 included.

@@ -5,6 +5,7 @@
 //! | `native`, `loom`, `shuttle` | the three backends, same names in each |
 //! | [`barrier`] | the asymmetric barrier: readers pay nothing, the other side pays |
 //! | [`pair`] | [`AtomicPair`]: two adjacent words changed by one compare-exchange |
+//! | [`line`] | [`Line`]: a cache line of words, looked over at once |
 //! | [`counter`] | [`Striped`]: a sum that threads change without sharing a line |
 //! | [`padded`] | [`CachePadded`]: one value, its own cache lines |
 //! | [`backoff`] | [`Backoff`]: spin, then yield |
@@ -36,6 +37,7 @@ pub(crate) mod backoff;
 pub(crate) mod barrier;
 pub(crate) mod counter;
 pub(crate) mod fork;
+pub(crate) mod line;
 pub(crate) mod padded;
 pub(crate) mod pair;
 pub(crate) mod prefetch;
@@ -47,7 +49,8 @@ pub(crate) use backend::{
 };
 #[allow(unused_imports)]
 pub(crate) use {
-    backoff::Backoff, barrier::Barrier, counter::Striped, padded::CachePadded, pair::AtomicPair,
+    backoff::Backoff, barrier::Barrier, counter::Striped, line::Line, padded::CachePadded,
+    pair::AtomicPair,
 };
 
 /// True while a model checker runs the code: sizes shrink so that rare paths become common.

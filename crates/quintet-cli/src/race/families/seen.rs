@@ -1,7 +1,7 @@
 //! Sets that only grow: ours, and every general map with records for keys and nothing for values.
 
 use crate::race::family::{Family, Measure, Role, Sizes, Table, Workload};
-use crate::race::jobs::seen::{Blob, Direct, Look, Ours, OursTogether};
+use crate::race::jobs::seen::{Blob, Direct, Look, Ours, OursBatch, OursTogether};
 use quintet_rivals::general::{Dashmap, Mutexed, Papaya, PapayaBatch, SccIndex, SccMap};
 
 /// The family.
@@ -35,6 +35,7 @@ fn tables() -> Vec<Table> {
     type Large = Blob<64>;
     vec![
         Table::seen::<Ours<16>, Ours<64>>(Own),
+        Table::seen::<OursBatch<16>, OursBatch<64>>(Own),
         Table::seen::<OursTogether<16>, OursTogether<64>>(Own),
         Table::seen::<Direct<Mutexed<Small>, 16>, Direct<Mutexed<Large>, 64>>(Rival),
         Table::seen::<Direct<Dashmap<Small>, 16>, Direct<Dashmap<Large>, 64>>(Rival),

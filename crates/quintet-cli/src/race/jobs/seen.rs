@@ -45,6 +45,8 @@ fn record<const N: usize>(index: u64) -> [u8; N] {
 /// A set that only grows, of records of N bytes.
 pub(crate) trait Seen<const N: usize>: Sync {
     const LABEL: Label;
+    /// Records come in batches of [`AT_ONCE`].
+    const BATCH: bool = false;
     type Access<'a>
     where
         Self: 'a;
@@ -55,6 +57,18 @@ pub(crate) trait Seen<const N: usize>: Sync {
     fn insert<'a>(access: &mut Self::Access<'a>, record: [u8; N]) -> bool
     where
         Self: 'a;
+    /// Takes records in, all of them known before the first is told of: `tell` gets for each, in order, whether it is new. A set that has
+    /// no better way inserts one after the other.
+    #[inline(always)]
+    fn insert_many<'a>(
+        access: &mut Self::Access<'a>,
+        records: impl Iterator<Item = [u8; N]>,
+        mut tell: impl FnMut(bool),
+    ) where
+        Self: 'a,
+    {
+        records.for_each(|record| tell(Self::insert(access, record)));
+    }
     fn quiet<'a>(_: &mut Self::Access<'a>)
     where
         Self: 'a,
@@ -66,11 +80,13 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Our set.
 pub(crate) struct Ours<const N: usize>(SeenSet<[u8; N]>);
+/// Our set, asked in batches.
+pub(crate) struct OursBatch<const N: usize>(SeenSet<[u8; N]>);
 /// Our set, growing together.
 pub(crate) struct OursTogether<const N: usize>(SeenSet<[u8; N]>);
 
 macro_rules! ours {
-    ($name:ident, $label:literal, $growth:expr) => {
+    ($name:ident, $label:literal, $growth:expr, $batch:tt) => {
         impl<const N: usize> Seen<N> for $name<N> {
             const LABEL: Label = Label::new($label, VERSION);
             type Access<'a> = Handle<'a, [u8; N]>;
@@ -88,11 +104,28 @@ macro_rules! ours {
             {
                 access.insert(record).is_new()
             }
+            ours!(insert_many $batch);
+        }
+    };
+    (insert_many single) => {};
+    (insert_many batch) => {
+        const BATCH: bool = true;
+
+        #[inline(always)]
+        fn insert_many<'a>(
+            access: &mut Self::Access<'a>,
+            records: impl Iterator<Item = [u8; N]>,
+            mut tell: impl FnMut(bool),
+        ) where
+            Self: 'a,
+        {
+            access.insert_many(records, |insertion| tell(insertion.is_new()));
         }
     };
 }
-ours!(Ours, "quintet", Growth::Spread);
-ours!(OursTogether, "quintet (together)", Growth::Together);
+ours!(Ours, "quintet", Growth::Spread, single);
+ours!(OursBatch, "quintet (batch)", Growth::Spread, batch);
+ours!(OursTogether, "quintet (together)", Growth::Together, single);
 
 /// A map whose insert leaves a known key alone.
 pub(crate) struct Direct<M, const N: usize>(M);
@@ -192,9 +225,38 @@ fn weigh<A: Seen<16>>(keys: u64, scale: &mut dyn FnMut()) {
 /// Known records asked for after each new one in `dup`.
 const KNOWN: u64 = 3;
 
+/// New records of a batch, with the known ones asked for after each: about the successors of one state.
+const AT_ONCE: u64 = 16;
+
 struct Search<A, const N: usize>(PhantomData<A>);
 
 impl<A: Seen<N>, const N: usize> Search<A, N> {
+    /// The same records in the same order, in batches. Returns how many answers were wrong.
+    fn in_batches<'a>(
+        access: &mut A::Access<'a>,
+        new: std::ops::Range<u64>,
+        known: u64,
+        dice: &mut Dice,
+    ) -> u64
+    where
+        A: 'a,
+    {
+        let mut wrong = 0;
+        for start in new.clone().step_by(AT_ONCE as usize) {
+            let batch = start..(start + AT_ONCE).min(new.end);
+            let mut position = 0;
+            let each = batch.flat_map(|index| (0..=known).map(move |nth| (index, nth == 0)));
+            let numbers = each.map(|(index, is_new)| {
+                if is_new { index } else { new.start + dice.below(index - new.start + 1) }
+            });
+            A::insert_many(access, numbers.map(record), |is_new| {
+                wrong += u64::from(is_new != (position % (known + 1) == 0));
+                position += 1;
+            });
+        }
+        wrong
+    }
+
     /// Each thread inserts a part of the records, and after each one `known` of those it has inserted before.
     fn search(heat: &Heat, known: u64) -> Result<Duration, Wrong> {
         let set = A::new();
@@ -206,14 +268,18 @@ impl<A: Seen<N>, const N: usize> Search<A, N> {
             gate.wait();
             let start = Instant::now();
             let mut wrong = 0;
-            for index in first..last {
-                wrong += u64::from(!A::insert(&mut access, record(index)));
-                for _ in 0..known {
-                    let old = first + dice.below(index - first + 1);
-                    wrong += u64::from(A::insert(&mut access, record(old)));
-                }
-                if index % (BATCH / 4) == 0 {
-                    A::quiet(&mut access);
+            if A::BATCH {
+                wrong += Self::in_batches(&mut access, first..last, known, &mut dice);
+            } else {
+                for index in first..last {
+                    wrong += u64::from(!A::insert(&mut access, record(index)));
+                    for _ in 0..known {
+                        let old = first + dice.below(index - first + 1);
+                        wrong += u64::from(A::insert(&mut access, record(old)));
+                    }
+                    if index % (BATCH / 4) == 0 {
+                        A::quiet(&mut access);
+                    }
                 }
             }
             Lap { operations: (last - first) * (1 + known), wrong, start, end: Instant::now() }

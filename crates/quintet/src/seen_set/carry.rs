@@ -1,0 +1,143 @@
+//! How the words of a table get into a successor that is twice as large: by plain stores, whoever else does the same.
+//!
+//! ```text
+//!   T:  ─gap─┤ a │ a+1 │ ... │ b ├─gap─        a cluster: full lines, and the one with a gap that ends it
+//!              ╲                  ╲
+//!   S:          2a │ 2a+1 │ ... │ 2b+1         its words, and nobody else's
+//! ```
+//!
+//! **D1.** A line of T whose EMPTYs are frozen changes no more. Nothing runs over from a line with a gap; so the words of a cluster of lines a to b have their homes
+//! there, those in the lines up to r are at most as many as these lines' slots, and so are those whose home is j or later for the lines j to r. Home j becomes 2j or 2j + 1 of S: so
+//! the words in a to r land in 2a to 2r + 1, and do not run over from there.
+//! **D2.** Where a word goes follows from T alone: in the order of T's slots, to the first line from its home in S that has a slot left. So all who carry
+//! a cluster store the same words into the same slots, and storing a word once more changes nothing, however late.
+//! **D3.** Only words of the first [`REACH`] lines of a cluster are stored so. Those of further lines go in by exchange, like guests. The distance from the beginning of a cluster
+//! follows from T alone too.
+//! **D4.** Nobody stores by exchange into a line x of S before he has carried the cluster of line x/2 of T himself, as far as D3 says. So what he finds EMPTY nobody is going to
+//! store a word into by D2: by D1 the words that go to x are that cluster's.
+
+use super::table::Table;
+use super::word::{FROZEN, is_full};
+use crate::sync::line::LINE;
+use crate::sync::{MODEL, Ordering};
+
+/// Lines from the beginning of a cluster whose words are stored plainly (D3).
+pub(super) const REACH: usize = if MODEL { 2 } else { 32 };
+
+/// Where the next word of each line goes that a cluster may reach.
+struct Fill {
+    /// The line of T at which the cluster begins.
+    start: usize,
+    /// Slots in use, by line of S from `2 * start` on.
+    used: [u8; 2 * REACH],
+}
+
+impl Table {
+    /// The successor has twice as many lines: words are carried, not copied one by one.
+    pub(super) fn is_doubled_by(&self, next: &Self) -> bool {
+        next.lines() == 2 * self.lines()
+    }
+
+    /// Freezes a line. True if it has a gap.
+    fn seal(&self, line: usize) -> bool {
+        self.line(line).words().iter().fold(false, |gap, slot| gap | (Self::freeze(slot) == FROZEN))
+    }
+
+    /// The line at which the cluster of a line begins, if that is near enough (D3).
+    fn cluster_of(&self, line: usize) -> Option<usize> {
+        let lines = self.lines();
+        let mut start = line;
+        for _ in 0..REACH.min(lines) {
+            let before = if start == 0 { lines - 1 } else { start - 1 };
+            if self.seal(before) {
+                return Some(start);
+            }
+            start = before;
+        }
+        None
+    }
+
+    /// Makes a chunk done, beside anybody who does the same (T4).
+    pub(super) fn carry_chunk(&self, chunk: usize, next: &Self) {
+        let lines = self.lines();
+        let range = self.chunk(chunk);
+        let mut fill = self.cluster_of(range.start).map(Fill::new);
+        // What comes before the chunk is carried once more, since it decides where the rest goes.
+        let first = fill.as_ref().map_or(range.start, |fill| fill.start);
+        let count = range.end - range.start + (range.start + lines - first) % lines;
+        for step in 0..count {
+            let line = (first + step) % lines;
+            let gap = match &mut fill {
+                Some(fill) => self.carry_line(line, fill, next),
+                None => self.copy_line(line, next),
+            };
+            if gap {
+                fill = Some(Fill::new((line + 1) % lines));
+            } else if fill.as_ref().is_some_and(|fill| fill.distance(line, lines) + 1 >= REACH) {
+                fill = None;
+            }
+        }
+    }
+
+    /// Makes line `x` of the successor ready for an exchange (D4).
+    pub(super) fn carry_to(&self, x: usize, next: &Self) {
+        let lines = self.lines();
+        let Some(start) = self.cluster_of(x / 2) else { return };
+        let mut fill = Fill::new(start);
+        for step in 0..REACH.min(lines) {
+            if self.carry_line((start + step) % lines, &mut fill, next) {
+                return;
+            }
+        }
+    }
+
+    /// Stores the words of a line (D2). True if it has a gap.
+    fn carry_line(&self, line: usize, fill: &mut Fill, next: &Self) -> bool {
+        let (lines, mut gap) = (next.lines(), false);
+        let base = 2 * fill.start;
+        let at = 2 * fill.distance(line, self.lines());
+        fill.used[at..at + 2].fill(0);
+        for slot in self.line(line).words() {
+            let word = Self::freeze(slot);
+            if !is_full(word) {
+                gap = true;
+                continue;
+            }
+            let home = next.home_of(word);
+            let mut to = if home >= base { home - base } else { home + lines - base };
+            while usize::from(fill.used[to]) == LINE {
+                to += 1;
+            }
+            let place = &next.line((base + to) % lines).words()[usize::from(fill.used[to])];
+            fill.used[to] += 1;
+            // ORDERING: Release: passes on the record; partner: `find_in`. Others store the same word here, or nothing (D2, D4).
+            place.store(word, Ordering::Release);
+        }
+        gap
+    }
+
+    /// Copies the words of a line that is too far from the beginning of its cluster. True if it has a gap.
+    fn copy_line(&self, line: usize, next: &Self) -> bool {
+        let mut gap = false;
+        for slot in self.line(line).words() {
+            let word = Self::freeze(slot);
+            if is_full(word) {
+                next.copy_in(word, |x| self.carry_to(x, next));
+            } else {
+                gap = true;
+            }
+        }
+        gap
+    }
+}
+
+impl Fill {
+    fn new(start: usize) -> Self {
+        Self { start, used: [0; 2 * REACH] }
+    }
+
+    /// Lines between the beginning of the cluster and a line of it.
+    fn distance(&self, line: usize, lines: usize) -> usize {
+        if line >= self.start { line - self.start } else { line + lines - self.start }
+    }
+}
