@@ -33,7 +33,7 @@ pub unsafe trait Zeroed: Sized {
 macro_rules! zeroed_atomics {
     ($($ty:ty => $value:expr),+ $(,)?) => { $(
         // SAFETY: natively an atomic has the layout of its integer, and zero is a valid integer;
-        // a pair documents that all zero bytes are the pair (0, 0).
+        // a pair documents that all zero bytes are the pair (0, 0), and a line that they are an EMPTY one.
         unsafe impl Zeroed for $ty {
             fn zeroed() -> Self { $value }
         }
@@ -44,6 +44,7 @@ zeroed_atomics! {
     crate::sync::AtomicU64 => crate::sync::AtomicU64::new(0),
     crate::sync::AtomicUsize => crate::sync::AtomicUsize::new(0),
     crate::sync::AtomicPair => crate::sync::AtomicPair::new(0, 0),
+    crate::sync::quad::Quad => crate::sync::quad::Quad::new(),
 }
 
 /// An owned, zeroed array whose slots are shared by atomic access.

@@ -5,7 +5,9 @@
 //! | `native`, `loom`, `shuttle` | the three backends, same names in each |
 //! | [`barrier`] | the asymmetric barrier: readers pay nothing, the other side pays |
 //! | [`pair`] | [`AtomicPair`]: two adjacent words changed by one compare-exchange |
+//! | [`quad`] | [`Quad`](quad::Quad): four hashes and their items on one cache line |
 //! | [`counter`] | [`Striped`]: a sum that threads change without sharing a line |
+//! | [`latch`] | [`Latch`](latch::Latch): a lock for short work |
 //! | [`padded`] | [`CachePadded`]: one value, its own cache lines |
 //! | [`backoff`] | [`Backoff`]: spin, then yield |
 //! | [`fork`] | has this process been forked since? |
@@ -36,9 +38,11 @@ pub(crate) mod backoff;
 pub(crate) mod barrier;
 pub(crate) mod counter;
 pub(crate) mod fork;
+pub(crate) mod latch;
 pub(crate) mod padded;
 pub(crate) mod pair;
 pub(crate) mod prefetch;
+pub(crate) mod quad;
 
 #[allow(unused_imports)] // a room uses what it needs; the list is the same for every backend
 pub(crate) use backend::{
