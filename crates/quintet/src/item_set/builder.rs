@@ -7,6 +7,7 @@ use crate::hash::DefaultHashBuilder;
 use crate::migrate::capacity_for;
 use crate::region::{AllocError, Pages};
 use crate::sync::MODEL;
+use crate::sync::quad::LANE_BITS;
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
 
@@ -16,16 +17,16 @@ pub(crate) struct Settings {
     pub(crate) load_factor: f64,
     pub(crate) shard_bits: u32,
     pub(crate) pages: Pages,
-    /// Elements that each write moves while the set is migrating.
+    /// Places that each write moves while the set is migrating.
     pub(crate) quota: usize,
-    /// log2 of the elements of the first table.
+    /// log2 of the places of the first table.
     pub(crate) first_bits: u32,
 }
 
 impl Settings {
-    /// log2 of the elements of the smallest table: at least one for each shard.
+    /// log2 of the places of the smallest table: at least one line for each shard.
     pub(crate) fn min_bits(&self) -> u32 {
-        self.shard_bits.max(if MODEL { 1 } else { 6 })
+        (self.shard_bits + LANE_BITS).max(if MODEL { 1 } else { 6 })
     }
 }
 
@@ -79,7 +80,7 @@ impl<P: Pointer, S> ItemSetBuilder<P, S> {
         self
     }
 
-    /// The ratio of the two arrays, and so the largest load: 0.5 to 0.8, by default 0.7. Values outside are brought
+    /// The share of the places that are dealt out before the table is left: 0.5 to 0.8, by default 0.7. Values outside are brought
     /// to the nearest end. Less means faster misses, more means less memory.
     pub fn load_factor(mut self, ratio: f64) -> Self {
         self.load_factor = if ratio.is_nan() { LOAD_FACTOR } else { ratio.clamp(0.5, 0.8) };

@@ -9,7 +9,7 @@
 //! **S2.** Readers look into S first, then into T. A present answer holds at the moment of its last load; an absent one at some moment between
 //! the miss in S and the miss in T.
 //! **S3.** Writers change S, and T if the item is there too, before they let go of the lock: under the lock of a shard the two never
-//! disagree about an item that both have. What is absent is never added to T, not even to a slot that was emptied.
+//! disagree about an item that both have. What is absent is never added to T, not even to a place that was emptied.
 //! **S4.** A replaced item is retired after both tables were changed, once, and with no lock held: its drop is user code.
 //! **S5.** All user code of a write runs before its first change. A panic leaves the tables as they were, and the lock free.
 //! **S6.** A table that has left the root is no longer changed. Who still reads it began before it left, and answers with what held
@@ -19,7 +19,7 @@ use super::builder::Settings;
 use super::shard::{self, Shard};
 use super::table::{Full, Raw, Table};
 use super::word::{Birth, shard_of};
-use crate::reclaim::{Domain, Visit};
+use crate::reclaim::{Domain, Peek, Visit};
 use crate::region::AllocError;
 use crate::sync::{AtomicPtr, AtomicUsize, CachePadded, Ordering};
 use std::ptr;
@@ -55,7 +55,7 @@ pub(crate) struct Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hint {
     Nothing,
-    /// Few slots are left.
+    /// Few places are left.
     Filling,
     /// Many were removed.
     Emptying,
@@ -68,7 +68,7 @@ enum Hint {
 pub(crate) enum Stop {
     /// Begin again at the root.
     Restart,
-    /// No slot is left.
+    /// No place is left.
     Full,
 }
 
@@ -102,16 +102,17 @@ pub(crate) struct Core {
     pub(super) rebuilt: AtomicUsize,
 }
 
-/// Searches of more elements than this ask for a larger table.
-const LONG_SEARCH: usize = 128;
+/// Searches of more lines than this ask for a larger table.
+const LONG_SEARCH: usize = 32;
 
 impl Core {
     pub(crate) fn new(settings: Settings) -> Self {
+        let domain = Domain::new();
         Self {
             root: CachePadded::new(AtomicPtr::new(ptr::null_mut())),
-            shards: Shard::row(1 << settings.shard_bits),
+            shards: Shard::row(1 << settings.shard_bits, domain.barrier()),
             settings,
-            domain: Domain::new(),
+            domain,
             migrations: AtomicUsize::new(0),
             again: AtomicUsize::new(0),
             waited: AtomicUsize::new(0),
@@ -156,8 +157,30 @@ impl Core {
         Ok(Some(Pair { new, old: Self::follow(visit, new.prev())? }))
     }
 
-    /// The item of `hash` that is the `same`, or null.
+    /// The item of `hash` that is the `same`, or null, in the usual case: one table, and the era has not moved on. `None` says nothing.
     #[inline(always)]
+    pub(crate) fn glance(
+        &self,
+        peek: Peek<'_>,
+        hash: u32,
+        same: impl Fn(Raw) -> bool,
+    ) -> Option<Raw> {
+        // ORDERING: Acquire: partner is the exchange that published the table.
+        let table = self.root.load(Ordering::Acquire);
+        if !peek.check() {
+            return None;
+        }
+        // SAFETY: as in `follow`.
+        let table = unsafe { table.as_ref() }?;
+        // ORDERING: Acquire: partner is `complete`: without a predecessor everything is in this table (S1).
+        if !table.prev().load(Ordering::Acquire).is_null() {
+            return None;
+        }
+        table.find(hash, || peek.check(), same)
+    }
+
+    /// The item of `hash` that is the `same`, or null.
+    #[inline(never)]
     pub(crate) fn get(&self, visit: &Visit<'_>, hash: u32, same: impl Fn(Raw) -> bool) -> Raw {
         loop {
             if let Ok(item) = self.try_get(visit, hash, &same) {
@@ -166,7 +189,6 @@ impl Core {
         }
     }
 
-    #[inline(always)]
     fn try_get(
         &self,
         visit: &Visit<'_>,
@@ -220,8 +242,9 @@ impl Core {
         item: Raw,
     ) -> Result<Outcome, AllocError> {
         shard::assert_not_busy(self.name());
-        self.approach(visit, hash);
         let shard = &self.shards[shard_of(hash, self.settings.shard_bits)];
+        shard.prefetch();
+        self.approach(visit, hash);
         loop {
             let guard = shard.lock();
             let tried = self.try_write(visit, shard, hash, &same, want, item);
@@ -244,7 +267,7 @@ impl Core {
     fn approach(&self, visit: &Visit<'_>, hash: u32) {
         self.domain.return_piece();
         if let Ok(Some(table)) = Self::follow(visit, &self.root) {
-            table.prefetch(hash);
+            table.prefetch_item(hash);
             // ORDERING: Relaxed: only asks whether there is work to share.
             if !table.prev().load(Ordering::Relaxed).is_null() {
                 // An error is for those who cannot go on without (G8).
@@ -277,7 +300,7 @@ impl Core {
             });
             (here, there)
         });
-        let in_old = there.and_then(|there| there.slot);
+        let in_old = there.and_then(|there| there.place);
         let before = match there {
             Some(there) if here.item.is_null() => there.item,
             _ => here.item,
@@ -292,20 +315,20 @@ impl Core {
         let mut outcome =
             Outcome { before, taken: None, item, placed: !item.is_null(), hint: Hint::Nothing };
         // The only step that can fail comes first.
-        if let Some(slot) = here.slot {
-            outcome.taken = Some(new.birth(slot).era());
-            new.set(slot, item, birth);
+        if let Some(place) = here.place {
+            outcome.taken = Some(new.birth(place).era());
+            new.set(place, item, birth);
         } else if !item.is_null() {
-            new.place(hash, &here, item, birth)?;
+            new.place(shard, hash, &here, item, birth)?;
             if new.is_nearly_full() {
                 outcome.hint = Hint::Filling;
             } else if here.looked_at > LONG_SEARCH {
                 outcome.hint = Hint::Crowded;
             }
         }
-        if let (Some(old), Some(slot)) = (old, in_old) {
-            outcome.taken = Some(old.birth(slot).era());
-            old.set(slot, item, birth);
+        if let (Some(old), Some(place)) = (old, in_old) {
+            outcome.taken = Some(old.birth(place).era());
+            old.set(place, item, birth);
         }
         match (before.is_null(), item.is_null()) {
             (true, _) => shard.count_in(),
@@ -341,19 +364,17 @@ impl Core {
         if !prev.is_null() {
             // SAFETY: made from a box, and only `prev` led to it.
             let old = unsafe { Box::from_raw(prev) };
-            let elements = (0..1 << old.plan().bits).map(|index| old.element_at(index));
-            for element in elements.filter(|element| !element.is_empty()) {
-                let item = old.item_at(element.slot());
-                let both = || new.seek(element.hash(), |other| ptr::eq(other, item)).slot.is_some();
+            for place in 0..old.places() {
+                let item = old.item_at(place);
+                let same = |other: Raw| ptr::eq(other, item);
+                let both = || new.seek(old.hash_at(place), same).place.is_some();
                 if !item.is_null() && !both() {
                     take(item);
                 }
             }
         }
-        (1..=new.used())
-            .map(|slot| new.item_at(slot))
-            .filter(|item| !item.is_null())
-            .for_each(take);
+        let items = (0..new.places()).map(|place| new.item_at(place));
+        items.filter(|item| !item.is_null()).for_each(take);
     }
 }
 

@@ -10,18 +10,18 @@
 //!  0 alone:      root = S                                     0 alone: root = S'
 //! ```
 //!
-//! **G1.** A chunk is a range of elements inside one shard's range, and is copied under that shard's lock. Of the elements in its range those of the
+//! **G1.** A chunk is a range of lines inside one shard's range, and is copied under that shard's lock. Of the places in its range those of the
 //! shard are copied; others are displaced from the shard before. The shard's last chunk goes on behind its range up to the first
-//! EMPTY: by T1 all that the shard has displaced lies before it.
+//! line with an EMPTY: by T1 all that the shard has displaced lies before its end.
 //! **G2.** Whoever takes a shard's lock after a chunk of it was copied sees S (L2), and adds nothing to T. Whoever added to T before held the
 //! lock before, so the copier sees it. No sweep over all locks is needed, and nobody can be late.
-//! **G3.** Copying reads the slot under the lock, looks for the same pointer in S, and adds it if it is not there: no user code, no look at the
+//! **G3.** Copying reads the place under the lock, looks for the same pointer in S, and adds it if it is not there: no user code, no look at the
 //! item, and doing it twice does nothing, for as long as T is linked. A copier that comes late finds under the lock that T is not: an item may
 //! have been replaced in S alone since, and copying it would bring it back.
 //! **G4.** S gets a successor only when its prev is null, and once null it stays null: never more than two tables.
 //! **G5.** T is complete when every chunk is done, and whoever sees that completes: nobody's sleep outside of a lock stops the others (M3).
-//! **G6.** The next size follows from the live items: larger, the same (a table full of emptied slots), or smaller.
-//! **G7.** By M8 a table does not fill up before its prev is done, unless items were put back into emptied slots of T between the count
+//! **G6.** The next size follows from the live items: larger, the same (a table full of emptied places), or smaller.
+//! **G7.** By M8 a table does not fill up before its prev is done, unless items were put back into emptied places of T between the count
 //! and the start. Then a copy finds S full, and the set is rebuilt under all locks into a table with room for all: rare, counted, never
 //! wedged.
 //! **G8.** A failed allocation leaves everything as it was. The operation that needs the table gets the error; one that only saw that
@@ -30,15 +30,16 @@
 use super::core::{Core, Pair, Stop};
 use super::shard;
 use super::table::{Full, Plan, Table};
-use super::word::shard_of;
+use super::word::{EMPTY, shard_of};
 use crate::migrate::{capacity_for, next_capacity};
 use crate::reclaim::{Freed, Retired, Visit};
 use crate::region::AllocError;
 use crate::sync::Ordering;
+use crate::sync::quad::{LANE_BITS, LANES};
 use std::ptr;
 
 impl Core {
-    /// Elements that each write moves at least (M8).
+    /// Places that each write moves at least (M8).
     fn quota(&self) -> usize {
         self.settings.quota
     }
@@ -58,7 +59,7 @@ impl Core {
                 self.again.fetch_add(1, Ordering::Relaxed);
             }
             match self.migrate_chunk(new, old, claim.chunk) {
-                Ok(()) => moved += 1 << old.plan().chunk_bits(),
+                Ok(()) => moved += LANES << old.plan().chunk_bits(),
                 Err(Stop::Restart) => continue,
                 // An error leaves the chunk undone: the next one tries again (G8).
                 Err(Stop::Full) => return self.rebuild(visit),
@@ -73,15 +74,10 @@ impl Core {
 
     /// Copies one chunk under its shard's lock (G1).
     pub(super) fn migrate_chunk(&self, new: &Table, old: &Table, chunk: usize) -> Result<(), Stop> {
-        let Plan { bits, shard_bits, .. } = *old.plan();
+        let range_bits = old.plan().line_bits() - old.plan().shard_bits;
         let first = chunk << old.plan().chunk_bits();
         let last = first + (1 << old.plan().chunk_bits());
-        // Asked for before the lock is taken.
-        (first..last)
-            .map(|index| old.element_at(index))
-            .filter(|element| !element.is_empty())
-            .for_each(|element| old.prefetch_slot(element));
-        let shard = first >> (bits - shard_bits);
+        let shard = first >> range_bits;
         let _guard = self.shards[shard].lock();
         // ORDERING: Relaxed: under the lock both are up to date with what earlier writers of this shard saw (L2, G3).
         let linked = ptr::eq(new.prev().load(Ordering::Relaxed), old)
@@ -89,40 +85,49 @@ impl Core {
         if !linked {
             return Err(Stop::Restart);
         }
-        for index in first..last {
-            let _: bool = self.migrate_element(new, old, index, shard)?;
+        for line in first..last {
+            self.migrate_line(new, old, line, shard)?;
         }
-        let ends_shard = last & ((1 << (bits - shard_bits)) - 1) == 0;
-        let mut index = last & ((1 << bits) - 1);
-        while ends_shard && self.migrate_element(new, old, index, shard)? {
-            index = old.next(index);
+        let ends_shard = last & ((1 << range_bits) - 1) == 0;
+        let mut line = last - 1;
+        while ends_shard && old.is_passed(line) {
+            line = old.next(line);
+            self.migrate_line(new, old, line, shard)?;
         }
         Ok(())
     }
 
-    /// Copies one element if it is of this shard (G3). False if it is EMPTY.
+    /// Copies what is of this shard in one line.
     #[inline(always)]
-    fn migrate_element(
+    fn migrate_line(
         &self,
         new: &Table,
         old: &Table,
-        index: usize,
+        line: usize,
         shard: usize,
-    ) -> Result<bool, Full> {
-        let element = old.element_at(index);
-        if element.is_empty() {
-            return Ok(false);
+    ) -> Result<(), Full> {
+        let places = line << LANE_BITS..(line + 1) << LANE_BITS;
+        places.into_iter().try_for_each(|place| {
+            let hash = old.hash_at(place);
+            let ours = hash != EMPTY && shard_of(hash, self.settings.shard_bits) == shard;
+            if ours { self.migrate_place(new, old, place) } else { Ok(()) }
+        })
+    }
+
+    /// Copies one place, whose shard is locked (G3).
+    #[inline(always)]
+    fn migrate_place(&self, new: &Table, old: &Table, place: usize) -> Result<(), Full> {
+        let item = old.item_at(place);
+        if item.is_null() {
+            return Ok(());
         }
-        if shard_of(element.hash(), self.settings.shard_bits) == shard {
-            let item = old.item_at(element.slot());
-            if !item.is_null() {
-                let there = new.seek(element.hash(), |other| ptr::eq(other, item));
-                if there.slot.is_none() {
-                    new.place(element.hash(), &there, item, old.birth(element.slot()))?;
-                }
-            }
+        let hash = old.hash_at(place);
+        let there = new.seek(hash, |other| ptr::eq(other, item));
+        if there.place.is_some() {
+            return Ok(());
         }
-        Ok(true)
+        let shard = &self.shards[shard_of(hash, self.settings.shard_bits)];
+        new.place(shard, hash, &there, item, old.birth(place))
     }
 
     /// Unlinks the old table, all of which is done (G5).
@@ -166,16 +171,12 @@ impl Core {
         };
         let Some(Pair { new, old: Some(old) }) = pair else { return Ok(()) };
         let bits = capacity_for(self.len().saturating_mul(2), self.settings.load_factor);
-        let merged = Table::try_new(self.plan(visit, bits), None)?;
+        let merged = Table::try_new(self.plan(visit, bits, false), None)?;
         for from in [new, old] {
-            for index in 0..1usize << from.plan().bits {
-                let element = from.element_at(index);
-                if !element.is_empty() {
-                    let shard = shard_of(element.hash(), self.settings.shard_bits);
-                    if self.migrate_element(&merged, from, index, shard).is_err() {
-                        // Under all locks the count is exact, and the table has room for twice as many.
-                        unreachable!("ItemSet: {} items do not fit into {merged:?}", self.len());
-                    }
+            for place in 0..from.places() {
+                if self.migrate_place(&merged, from, place).is_err() {
+                    // Under all locks the count is exact, and the table has room for twice as many.
+                    unreachable!("ItemSet: {} items do not fit into {merged:?}", self.len());
                 }
             }
         }
@@ -201,26 +202,27 @@ impl Core {
         Ok(())
     }
 
-    fn plan(&self, visit: &Visit<'_>, bits: u32) -> Plan {
+    fn plan(&self, visit: &Visit<'_>, bits: u32, ordered: bool) -> Plan {
         Plan {
             bits: bits.max(self.settings.min_bits()),
             shard_bits: self.settings.shard_bits,
             load_factor: self.settings.load_factor,
             pages: self.settings.pages,
             birth: visit.era(),
+            ordered,
         }
     }
 
-    /// The first table of an empty set.
+    /// The first table of an empty set: the only one that keeps the order of insertion.
     pub(super) fn first_table(&self, visit: &Visit<'_>, bits: u32) -> Result<(), AllocError> {
-        let table = Box::into_raw(Table::try_new(self.plan(visit, bits), None)?);
+        let table = Box::into_raw(Table::try_new(self.plan(visit, bits, true), None)?);
         self.publish(ptr::null_mut(), table);
         Ok(())
     }
 
     /// Gives the root, which has no prev, a successor, unless it has one (G4).
     fn start(&self, visit: &Visit<'_>, table: &Table, bits: u32) -> Result<bool, AllocError> {
-        let next = Box::into_raw(Table::try_new(self.plan(visit, bits), Some(table))?);
+        let next = Box::into_raw(Table::try_new(self.plan(visit, bits, false), Some(table))?);
         Ok(self.publish(ptr::from_ref(table).cast_mut(), next))
     }
 
@@ -254,7 +256,7 @@ impl Core {
         }
     }
 
-    /// Starts a migration to `2^bits` elements if nobody else does.
+    /// Starts a migration to `2^bits` places if nobody else does.
     fn try_start(&self, visit: &Visit<'_>, table: &Table, bits: u32) {
         if table.election.stand() && !matches!(self.start(visit, table, bits), Ok(true)) {
             // G8: whoever cannot go on without will hear of it.
@@ -287,7 +289,7 @@ impl Core {
         }
     }
 
-    /// An insert has found no slot: afterwards there is another table, or none is under way any more.
+    /// An insert has found no place: afterwards there is another table, or none is under way any more.
     #[cold]
     pub(super) fn make_room(&self, visit: &Visit<'_>) -> Result<(), AllocError> {
         match self.pair(visit) {

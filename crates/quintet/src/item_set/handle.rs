@@ -7,7 +7,7 @@ use super::iter::Iter;
 use super::owned::{ArcRef, Removed};
 use crate::hash::DefaultHashBuilder;
 use crate::migrate::capacity_for;
-use crate::reclaim::{self, QuietHandle, Section, Visit};
+use crate::reclaim::{self, Peek, QuietHandle, Section, Visit};
 use crate::region::AllocError;
 use std::fmt;
 use std::hash::BuildHasher;
@@ -81,15 +81,21 @@ pub struct Quiet(QuietHandle);
 pub struct Pinned<'s>(Section<'s>);
 
 mod sealed {
-    use super::Visit;
+    use super::{Peek, Visit};
 
     pub trait Enter {
+        fn peek(&self) -> Peek<'_>;
         fn visit<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R;
     }
 }
 
 impl Entrance for Quiet {}
 impl sealed::Enter for Quiet {
+    #[inline(always)]
+    fn peek(&self) -> Peek<'_> {
+        self.0.peek()
+    }
+
     #[inline(always)]
     fn visit<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R {
         work(&self.0.visit())
@@ -98,6 +104,11 @@ impl sealed::Enter for Quiet {
 
 impl Entrance for Pinned<'_> {}
 impl sealed::Enter for Pinned<'_> {
+    #[inline(always)]
+    fn peek(&self) -> Peek<'_> {
+        self.0.peek()
+    }
+
     #[inline(always)]
     fn visit<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R {
         work(&self.0)
@@ -183,7 +194,8 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     fn find(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
         debug_assert_eq!(hash, self.set.hash_of(key), "ItemSet: a hash of another key");
         let same = ItemSet::<P, S>::matcher(key);
-        self.visit(|visit| self.set.core.get(visit, hash, same))
+        let glance = self.set.core.glance(self.entrance.peek(), hash, &same);
+        glance.unwrap_or_else(|| self.visit(|visit| self.set.core.get(visit, hash, same)))
     }
 
     /// The item of `key`, whose [hash](ItemSet::hash_of) is known. With a foreign hash the item is not found; debug builds panic.
@@ -342,8 +354,8 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         self.show(outcome.before)
     }
 
-    /// All items, in the order of their slots: that of their first insertion until the set is first rebuilt (grown, shrunk or
-    /// compacted). An item that is there throughout is seen; one that comes or goes meanwhile may be. Ends a migration under way first.
+    /// All items, in the order of their first insertion until the set is first rebuilt (grown, shrunk or compacted); from then on in
+    /// none. An item that is there throughout is seen; one that comes or goes meanwhile may be. Ends a migration under way first.
     ///
     /// Until the next quiet point, or the end of the guard, everything that is removed is held back.
     pub fn iter(&self) -> Iter<'_, P> {

@@ -12,7 +12,7 @@ use std::sync::mpsc;
 
 type Set = ItemSet<Arc<Record>>;
 
-/// A set of `items` in which a migration to `2^bits` elements has begun and nothing is copied yet.
+/// A set of `items` in which a migration to `2^bits` places has begun and nothing is copied yet.
 fn migrating(items: u64, bits: u32) -> Set {
     let set = Set::builder().shards(4).build();
     let pin = set.pin();
@@ -57,8 +57,7 @@ fn a_copier_that_comes_after_the_end_copies_nothing() {
         let old = old.unwrap();
         set.core.settle(visit).unwrap();
         (0..40).for_each(|key| assert!(set.pin().remove(&key).is_some()));
-        let chunks = 1 << (old.plan().bits - old.plan().chunk_bits());
-        for chunk in 0..chunks {
+        for chunk in 0..old.chunks() {
             let late = set.core.migrate_chunk(new, old, chunk);
             assert!(matches!(late, Err(super::core::Stop::Restart)));
         }
@@ -160,25 +159,46 @@ fn a_new_table_that_is_too_small_is_replaced_and_loses_nothing() {
 }
 
 fn tiny_plan(bits: u32) -> Plan {
-    Plan { bits, shard_bits: 0, load_factor: 0.7, pages: Pages::Small, birth: 1 }
+    Plan {
+        bits,
+        shard_bits: 0,
+        load_factor: 0.7,
+        pages: Pages::Small,
+        birth: 1,
+        ordered: bits % 2 == 0,
+    }
 }
 
 /// Hole 8: failed allocations ran the slot counter past 32 bits, and there is an end to 32-bit slots.
 #[test]
 fn asking_a_full_table_changes_nothing_and_sizes_have_an_end() {
-    let table = Table::try_new(tiny_plan(6), None).unwrap();
-    let item = ptr::without_provenance_mut(8);
-    let put = |hash: u32| {
-        let sought = table.seek(hash, |_| false);
-        table.place(hash, &sought, item, Birth::of(1)).is_ok()
-    };
-    let placed = (0..10_000u32).filter(|step| put(step.wrapping_mul(0x9e37_79b9))).count();
-    assert_eq!((placed, table.used()), (table.capacity(), table.capacity()));
-    assert!(table.is_full());
+    // With slots, and without.
+    for bits in [6, 7] {
+        let shards = super::shard::Shard::row(1, crate::sync::Barrier::Fence);
+        let table = Table::try_new(tiny_plan(bits), None).unwrap();
+        let item = ptr::without_provenance_mut(8);
+        let put = |hash: u32| {
+            let sought = table.seek(hash, |_| false);
+            table.place(&shards[0], hash, &sought, item, Birth::of(1)).is_ok()
+        };
+        let placed = (1..10_000u32).filter(|step| put(step.wrapping_mul(0x9e37_79b9))).count();
+        assert_eq!((placed, table.used()), (table.capacity(), table.capacity()));
+        assert!(table.is_full());
+    }
     let refused = Table::try_new(tiny_plan(33), None);
     assert_eq!(refused.err(), Some(AllocError::CapacityOverflow));
     let refused = Set::builder().capacity(1 << 33).try_build();
     assert_eq!(refused.err(), Some(AllocError::CapacityOverflow));
+}
+
+/// A shard is a contiguous range of lines, whatever the size: so its chunks are copied under its lock alone.
+#[test]
+fn a_shard_is_a_range_of_homes() {
+    for hash in [1, 0x1234_5678, 0x8000_0000, u32::MAX] {
+        let table = Table::try_new(tiny_plan(10), None).unwrap();
+        assert_eq!(table.home(hash) >> 4, super::word::shard_of(hash, 4));
+        assert_eq!(Table::try_new(tiny_plan(2), None).unwrap().home(hash), 0);
+    }
 }
 
 /// Hole 9: both tables hand back the replaced item; it must be retired once. And an absent key must not go into the old
@@ -279,7 +299,7 @@ fn user_code_under_a_lock_may_read_and_panic_and_never_deadlocks() {
 /// Hole 11: locks next to each other on one cache line.
 #[test]
 fn locks_do_not_share_a_line() {
-    let shards = super::shard::Shard::row(2);
+    let shards = super::shard::Shard::row(2, crate::sync::Barrier::Fence);
     let distance = (&raw const shards[1]).addr() - (&raw const shards[0]).addr();
     assert!(distance >= 128);
 }

@@ -1,7 +1,8 @@
 //! Walking over a set that changes.
 //!
-//! **I1.** The walk fixes a table S that was, at one moment, the root without a prev: every item that was there is in a slot of S.
-//! **I2.** An item that stays keeps its slot, and a replacement takes over the slot of its key. So what is there throughout is met once.
+//! **I1.** The walk fixes a table S that was, at one moment, the root without a prev: every item that was there is in a place of S.
+//! **I2.** An item that stays keeps its place, and a replacement takes over the place of its key; a place has one slot. So what is there
+//! throughout is met once.
 //! **I3.** The section holds everything from before the root was loaded (R2): no load needs a check.
 
 use super::core::Core;
@@ -17,8 +18,9 @@ use std::ptr::NonNull;
 pub struct Iter<'h, P: Pointer> {
     /// Protected by the section of the handle that is borrowed (I3).
     table: Option<NonNull<Table>>,
-    slot: usize,
-    /// The last slot, if it is fixed.
+    /// Steps made: slots of an ordered table, else places.
+    step: usize,
+    /// The last step, if it is fixed.
     end: Option<usize>,
     items: PhantomData<&'h P::Item>,
 }
@@ -28,8 +30,8 @@ impl<P: Pointer> Iter<'_, P> {
         visit.hold_all();
         // Ending a migration needs memory only if its new table turned out too small (G7).
         let table = core.settle(visit).unwrap_or_else(|error| panic!("ItemSet: {error}"));
-        let end = exact.then(|| table.map_or(0, Table::used));
-        Self { table: table.map(NonNull::from), slot: 0, end, items: PhantomData }
+        let end = exact.then(|| table.map_or(0, Table::end_of_walk));
+        Self { table: table.map(NonNull::from), step: 0, end, items: PhantomData }
     }
 }
 
@@ -39,10 +41,10 @@ impl<'h, P: Pointer> Iterator for Iter<'h, P> {
     fn next(&mut self) -> Option<&'h P::Item> {
         // SAFETY: I3.
         let table = unsafe { self.table?.as_ref() };
-        while self.slot < self.end.unwrap_or_else(|| table.used()) {
-            self.slot += 1;
-            let item = table.item_at(self.slot).cast::<P::Item>();
-            // SAFETY: I3; a slot holds an item of `P` or null.
+        while self.step < self.end.unwrap_or_else(|| table.end_of_walk()) {
+            self.step += 1;
+            let item = table.walk_at(self.step).cast::<P::Item>();
+            // SAFETY: I3; a place holds an item of `P` or null.
             if let Some(item) = unsafe { item.as_ref() } {
                 return Some(item);
             }
@@ -55,6 +57,6 @@ impl<P: Pointer> FusedIterator for Iter<'_, P> {}
 
 impl<P: Pointer> fmt::Debug for Iter<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Iter").field("slot", &self.slot).finish_non_exhaustive()
+        f.debug_struct("Iter").field("step", &self.step).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! The pair of tables under loom: every order of steps that the memory model allows, up to two preemptions.
 //!
-//! Tables are as small as they get: two or four elements, one chunk, one shard unless a test says otherwise. A key is its own hash.
+//! Tables are as small as they get: one or two lines of two places, one chunk, one shard unless a test says otherwise. A key is its own hash.
 //! The test keeps a count of every item, so that one that was freed too early is seen and never touched.
 
 use super::*;
@@ -80,7 +80,7 @@ impl Member {
         self.handle.remove(&key).map(|record| record.value)
     }
 
-    /// Migrates to a table of `2^bits` elements, to the end.
+    /// Migrates to a table of `2^bits` places, to the end.
     fn resize(&self, bits: u32) {
         let core = &self.set.core;
         self.handle.visit(|visit| core.resize(visit, bits, |now, bits| now != bits)).unwrap();
@@ -107,7 +107,7 @@ fn sharded(shards: usize) -> Shared<Set> {
     Shared::new(ItemSetBuilder::default().shards(shards).hasher(Plain::default()).build())
 }
 
-/// A set with one item, of value 10, in a table of four elements: it fits into one of two.
+/// A set with one item, of value 10, in a table of four places: it fits into one of two.
 fn set_of(key: u32) -> (Shared<Set>, Member, Member) {
     let set = sharded(1);
     let (ours, theirs) = (Member::of(&set), Member::of(&set));
@@ -134,20 +134,22 @@ fn loom_two_puts_of_one_key_see_each_other_once() {
     });
 }
 
-/// Two shards put into one search array at the same place: the exchange of the element decides.
+/// Two shards put into one line: the exchange of the hash decides.
 #[test]
-fn loom_two_shards_meet_at_one_element() {
+fn loom_two_shards_meet_in_one_line() {
     model(|| {
-        let set = sharded(2);
+        let builder = ItemSetBuilder::default().shards(2).load_factor(0.8);
+        let set = Shared::new(builder.hasher(Plain::default()).build());
         let (ours, theirs) = (Member::of(&set), Member::of(&set));
-        ours.resize(2);
-        // Occupies the first element of the upper shard, and the last of the lower one spills over into it.
+        ours.resize(3);
+        // Fill the last line of the lower shard: its next item spills over into the first line of the upper one.
         assert_eq!(ours.put(0x7000_0000, 1), None);
-        let other = theirs.spawn(|theirs| theirs.put(0x8000_0000, 3));
         assert_eq!(ours.put(0x7000_0001, 2), None);
+        let other = theirs.spawn(|theirs| theirs.put(0x8000_0000, 4));
+        assert_eq!(ours.put(0x7000_0002, 3), None);
         assert_eq!(other.join().unwrap(), None);
-        let all = [0x7000_0000, 0x7000_0001, 0x8000_0000].map(|key| ours.get(key));
-        assert_eq!(all, [Some(1), Some(2), Some(3)]);
+        let keys = [0x7000_0000, 0x7000_0001, 0x7000_0002, 0x8000_0000];
+        assert_eq!(keys.map(|key| ours.get(key)), [Some(1), Some(2), Some(3), Some(4)]);
     });
 }
 
@@ -229,6 +231,64 @@ fn loom_a_copier_asleep_across_two_growths_changes_nothing() {
         assert_eq!(ours.get(LOW), None);
         other.join().unwrap();
         assert_eq!(ours.get(LOW), None, "a sleeping copier has brought it back");
+    });
+}
+
+/// A set with one item, of value 10, in a table of sixteen places that is being migrated: four chunks, of which each write does one.
+fn migrating_with(key: u32) -> (Shared<Set>, Member, Member) {
+    let set = sharded(1);
+    let (ours, theirs) = (Member::of(&set), Member::of(&set));
+    ours.resize(4);
+    assert_eq!(ours.put(key, 10), None);
+    ours.handle.visit(|visit| set.core.start_for_test(visit, 3));
+    (set, ours, theirs)
+}
+
+/// A copier that falls asleep with a chunk in its hands, and wakes when the old table is no longer linked, must not copy: what
+/// was removed since was removed from the new table alone.
+#[test]
+fn loom_a_copier_asleep_beyond_the_end_brings_nothing_back() {
+    model(|| {
+        let (set, ours, theirs) = set_of(LOW);
+        ours.handle.visit(|visit| set.core.start_for_test(visit, 1));
+        let other = theirs.spawn(|theirs| {
+            theirs.handle.visit(|visit| theirs.set.core.help(visit)).unwrap();
+        });
+        ours.handle.visit(|visit| set.core.settle(visit).unwrap().is_some());
+        assert_eq!(ours.remove(LOW), Some(10));
+        other.join().unwrap();
+        assert_eq!(ours.get(LOW), None, "a sleeping copier has brought it back");
+    });
+}
+
+/// A copier reads a place under the lock: what it read before may have been removed from the old table, where alone it was.
+#[test]
+fn loom_a_copier_reads_under_the_lock() {
+    model(|| {
+        let (set, ours, theirs) = migrating_with(LOW);
+        let other = theirs.spawn(|theirs| {
+            theirs.handle.visit(|visit| theirs.set.core.help(visit)).unwrap();
+        });
+        assert_eq!(ours.remove(LOW), Some(10));
+        other.join().unwrap();
+        assert_eq!(ours.get(LOW), None, "copied after it was removed");
+        assert_eq!(set.len(), 0);
+    });
+}
+
+/// A put whose shard is copied already must not go to the old table, however early it began.
+#[test]
+fn loom_an_insert_after_its_shard_was_copied_goes_to_the_new_table() {
+    model(|| {
+        let set = sharded(1);
+        let (ours, theirs) = (Member::of(&set), Member::of(&set));
+        ours.resize(4);
+        let other = theirs.spawn(|theirs| theirs.put(LOW, 7));
+        ours.handle.visit(|visit| set.core.start_for_test(visit, 3));
+        ours.handle.visit(|visit| set.core.help(visit)).unwrap();
+        assert_eq!(other.join().unwrap(), None);
+        ours.handle.visit(|visit| set.core.settle(visit).unwrap().is_some());
+        assert_eq!(ours.get(LOW), Some(7), "put into a table that was copied already");
     });
 }
 

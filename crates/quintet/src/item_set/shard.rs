@@ -6,35 +6,51 @@
 //! **L4.** User code under a lock is marked: a write to the same set from inside would wait for a lock of its own thread, or
 //! crosswise for another's. It panics instead.
 
-use crate::sync::{AtomicUsize, CachePadded, Mutex, MutexGuard, Ordering, thread_local_cell};
+use crate::sync::latch::{Lock, LockGuard, lock};
+use crate::sync::prefetch::prefetch_write;
+use crate::sync::{
+    AtomicPtr, AtomicU32, AtomicUsize, Barrier, CachePadded, Ordering, thread_local_cell,
+};
 use std::cell::Cell;
 use std::ptr;
 
 /// One shard: a lock, and the number of its items.
 #[derive(Debug)]
 pub(crate) struct Shard {
-    lock: Mutex<()>,
+    lock: Lock,
     /// Written under the lock.
     live: AtomicUsize,
     /// Written under the lock: removals so far.
     removed: AtomicUsize,
+    /// Written under the lock: the table that `dealt` counts for. Only compared, never followed.
+    table: AtomicPtr<()>,
+    /// Written under the lock: places of that table dealt out and not yet reported.
+    dealt: AtomicU32,
 }
 
 impl Shard {
-    pub(crate) fn row(count: usize) -> Box<[CachePadded<Self>]> {
+    pub(crate) fn row(count: usize, barrier: Barrier) -> Box<[CachePadded<Self>]> {
         let shard = |_| {
             CachePadded::new(Self {
-                lock: Mutex::new(()),
+                lock: lock(barrier),
                 live: AtomicUsize::new(0),
                 removed: AtomicUsize::new(0),
+                table: AtomicPtr::new(ptr::null_mut()),
+                dealt: AtomicU32::new(0),
             })
         };
         (0..count).map(shard).collect()
     }
 
     #[inline(always)]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn lock(&self) -> LockGuard<'_> {
         self.lock.lock()
+    }
+
+    /// Asks the cache for the lock, which will be taken soon.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        prefetch_write(self);
     }
 
     /// Items in this shard.
@@ -58,6 +74,23 @@ impl Shard {
         let removed = self.removed.load(Ordering::Relaxed).wrapping_add(1);
         self.removed.store(removed, Ordering::Relaxed);
         removed % 32 == 0
+    }
+}
+
+impl Shard {
+    /// Counts a place of `table` that is dealt out under the lock. True when a whole batch is to be reported to it.
+    #[inline(always)]
+    pub(crate) fn count_dealt(&self, table: *const (), batch: u32) -> bool {
+        // ORDERING: Relaxed: one writer at a time (L1).
+        let mut dealt = self.dealt.load(Ordering::Relaxed) + 1;
+        if !ptr::eq(self.table.load(Ordering::Relaxed), table) {
+            // What was counted for another table is forgotten: that table has been left.
+            self.table.store(table.cast_mut(), Ordering::Relaxed);
+            dealt = 1;
+        }
+        let full = dealt >= batch;
+        self.dealt.store(if full { 0 } else { dealt }, Ordering::Relaxed);
+        full
     }
 }
 

@@ -12,10 +12,10 @@ pub struct ItemSetStats {
     pub len: usize,
     /// Items that fit before the table is left.
     pub capacity: usize,
-    /// Slots of the table that have been dealt out, emptied ones too.
-    pub slots_used: usize,
-    /// Elements of the search array.
-    pub elements: usize,
+    /// Places of the table that have been dealt out, emptied ones too; up to a 64th part may not be reported yet.
+    pub places_used: usize,
+    /// Places of the table.
+    pub places: usize,
     /// A migration is under way: so many of so many chunks have been handed out.
     pub migrating: Option<(usize, usize)>,
     /// Bytes of the tables in use.
@@ -55,8 +55,8 @@ impl Core {
         };
         if let Some(Pair { new, old }) = pair {
             stats.capacity = new.capacity();
-            stats.slots_used = new.used();
-            stats.elements = 1 << new.plan().bits;
+            stats.places_used = new.used();
+            stats.places = new.places();
             stats.table_bytes = new.bytes() + old.map_or(0, |old| old.bytes());
             stats.migrating = old.map(|_| new.work.progress());
         }

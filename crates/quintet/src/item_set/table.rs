@@ -1,95 +1,102 @@
-//! One table: a search array that finds slots, and an item array that holds items.
+//! One table: lines of four places each. A place holds a hash, a birth and an item.
 //!
 //! ```text
-//!   search   [ EMPTY | h,3 | h',1 | EMPTY | h'',2 | ... ]        2^bits elements, linear probing, a ring
-//!                       │      │               │
-//!   items    [ - |  p1 ◀──────┘  | p2 ◀────────┘ | p3 ◀ ... ]    slot 0 is reserved; slots are dealt in order
-//!   births   [ - |  b1           | b2            | b3   ... ]    read and written under the shard's lock only
+//!   lines    [ h h' . . | b b' . . | p p' - - ]  [ h" . . . | b" . . . | p" - - - ]  ...      a ring, probed line by line
+//!   order    [ - | 0 | 4 | 1 | ... ]       slot to place, in the order of insertion; the first table of a set only
 //! ```
 //!
-//! **T1.** An element is written once, by exchange from EMPTY. So a probe that meets an EMPTY has met every element of its hash that was
-//! there when it began.
-//! **T2.** A slot belongs to one element, and so to one hash, for ever: deleting empties it, and only an item of the same 32-bit hash may
-//! fill it again.
-//! **T3.** A slot is filled before its element is written: whoever sees the element sees the item.
-//! **T4.** There are fewer slots than elements: a probe ends.
-//! **T5.** A slot is dealt out only if there is one; asking a full table changes nothing, however often.
+//! **T1.** The hash of a place is written once, by exchange from EMPTY. So a probe that meets a line with an EMPTY has met every place of its
+//! hash that was there when it began.
+//! **T2.** A place belongs to one hash for ever: deleting empties it, and only an item of the same 32-bit hash may fill it again.
+//! **T3.** A place is claimed by its hash first and filled after, under one lock: a claimed place without an item reads as an emptied one.
+//! Lines at the end of a shard's range are shared with the shard before, so the claim is an exchange.
+//! **T4.** Fewer places are dealt out than there are, even if each shard holds back its count of one batch: a probe ends.
+//! **T5.** A place is dealt out only if there is one; asking a full table changes nothing, however often.
+//! **T6.** Births are read and written under the shard's lock only.
 
-use super::word::{Birth, Element, start_of};
+use super::shard::Shard;
+use super::word::{Birth, EMPTY};
 use crate::migrate::{Election, Work};
-use crate::region::heap::{Buffer, Zeroed};
+use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
 use crate::sync::prefetch::prefetch_read;
+use crate::sync::quad::{LANE_BITS, LANES, Quad};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, CachePadded, MODEL, Ordering};
 use std::fmt;
 use std::ptr;
 
-/// Elements that a reader compares at once.
-const LANES: usize = if MODEL { 1 } else { 4 };
-
 /// An item as the table sees it.
 pub(crate) type Raw = *mut ();
-
-/// A slot of the item array.
-#[repr(transparent)]
-pub(crate) struct Slot(AtomicPtr<()>);
-
-// SAFETY: natively an atomic pointer has the layout of a pointer, and zero is the null pointer.
-unsafe impl Zeroed for Slot {
-    fn zeroed() -> Self {
-        Self(AtomicPtr::new(ptr::null_mut()))
-    }
-}
 
 /// What a table is made with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// log2 of the number of elements.
+    /// log2 of the number of places.
     pub(crate) bits: u32,
-    /// log2 of the number of shards; not above `bits`.
+    /// log2 of the number of shards; each has a line at least.
     pub(crate) shard_bits: u32,
-    /// Slots over elements.
+    /// The share of the places that may be dealt out.
     pub(crate) load_factor: f64,
     pub(crate) pages: Pages,
     /// The era before it was published.
     pub(crate) birth: u64,
+    /// The order of insertion is kept.
+    pub(crate) ordered: bool,
 }
 
 impl Plan {
-    /// A 32-bit hash has no more starts, and a 32-bit slot number no more slots.
-    pub(crate) const MAX_BITS: u32 = 32;
+    /// A 32-bit hash has no more starts, and a 32-bit number of `order` has one value to spare.
+    pub(crate) const MAX_BITS: u32 = 31;
 
     /// How many items fit.
     pub(crate) fn capacity(&self) -> usize {
-        let elements = 1u64 << self.bits;
-        let slots = (self.load_factor * elements as f64) as u64;
-        slots.clamp(1, (elements - 1).min(u64::from(u32::MAX) - 1)) as usize
+        let places = 1u64 << self.bits;
+        let slots = (self.load_factor * places as f64) as u64;
+        slots.clamp(1, places - 1) as usize
     }
 
-    /// log2 of the elements in a chunk of a migration: part of one shard's range.
+    /// log2 of the number of lines.
+    pub(crate) const fn line_bits(&self) -> u32 {
+        self.bits - LANE_BITS
+    }
+
+    /// log2 of the lines in a chunk of a migration: part of one shard's range.
     pub(crate) fn chunk_bits(&self) -> u32 {
-        const CHUNK_BITS: u32 = if MODEL { 2 } else { 5 };
-        CHUNK_BITS.min(self.bits - self.shard_bits)
+        const CHUNK_BITS: u32 = if MODEL { 1 } else { 3 };
+        CHUNK_BITS.min(self.line_bits() - self.shard_bits)
+    }
+
+    /// Places that a shard deals out before it reports them (T4).
+    fn batch(&self) -> u32 {
+        if self.ordered {
+            return 1;
+        }
+        let share = self.capacity() >> (self.shard_bits + 6);
+        share.clamp(1, 64) as u32
     }
 }
 
 /// One table. The first fields are read by every operation and change never, or once.
 #[repr(C)]
 pub(crate) struct Table {
-    elements: Buffer<AtomicU64>,
-    slots: Buffer<Slot>,
-    bits: u32,
+    lines: Buffer<Quad>,
+    /// Turns a hash into its home: the top `line_bits` of its 32.
+    shift: u32,
+    line_bits: u32,
+    /// Places that a shard deals out before it reports them.
+    batch: u32,
     /// The table that is being migrated into this one; null when there is none, and for ever after.
     prev: AtomicPtr<Table>,
-    births: Buffer<AtomicU32>,
     capacity: usize,
+    /// By slot: its place plus one, or 0 if it is not filled yet. Slot 0 is reserved.
+    order: Option<Buffer<AtomicU32>>,
     plan: Plan,
     /// Somebody retires it.
     left: AtomicBool,
     pub(crate) election: Election,
     /// The chunks of `prev`.
     pub(crate) work: CachePadded<Work>,
-    /// Slots dealt out.
+    /// Places dealt out, as far as reported; the last slot if the table is ordered.
     used: CachePadded<AtomicU64>,
 }
 
@@ -103,19 +110,19 @@ impl fmt::Debug for Table {
 /// The end of a search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sought {
-    /// The slot of what was sought, if it is here.
-    pub(crate) slot: Option<usize>,
+    /// The place of what was sought, if it is here.
+    pub(crate) place: Option<usize>,
     /// The item in it, else null.
     pub(crate) item: Raw,
-    /// An emptied slot of the same hash, if nothing was found.
+    /// An emptied place of the same hash, if nothing was found.
     free: Option<usize>,
-    /// The EMPTY element that ended the search.
+    /// The line that ended the search.
     end: usize,
-    /// Elements that were looked at.
+    /// Lines that were looked at.
     pub(crate) looked_at: usize,
 }
 
-/// No slot is left.
+/// No place is left.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Full;
 
@@ -125,19 +132,22 @@ impl Table {
         if plan.bits > Plan::MAX_BITS {
             return Err(AllocError::CapacityOverflow);
         }
+        debug_assert!(plan.line_bits() >= plan.shard_bits);
         let capacity = plan.capacity();
-        let elements = 1usize.checked_shl(plan.bits).ok_or(AllocError::CapacityOverflow)?;
-        let chunks = prev.map_or(0, |prev| 1 << (prev.bits - prev.plan.chunk_bits()));
+        let lines = 1usize.checked_shl(plan.line_bits()).ok_or(AllocError::CapacityOverflow)?;
+        let chunks = prev.map_or(0, |prev| prev.chunks());
         let refused = |_| AllocError::OutOfMemory { bytes: chunks / 8 };
+        let order = || Buffer::try_new(capacity + 1, plan.pages);
         Ok(Box::new(Self {
-            elements: Buffer::try_new(elements, plan.pages)?,
-            slots: Buffer::try_new(capacity + 1, plan.pages)?,
-            bits: plan.bits,
+            lines: Buffer::try_new(lines, plan.pages)?,
+            shift: u32::BITS - plan.line_bits(),
+            line_bits: plan.line_bits(),
+            batch: plan.batch(),
             prev: AtomicPtr::new(
                 prev.map_or(ptr::null_mut(), |prev| ptr::from_ref(prev).cast_mut()),
             ),
-            births: Buffer::try_new(capacity + 1, plan.pages)?,
             capacity,
+            order: plan.ordered.then(order).transpose()?,
             plan,
             left: AtomicBool::new(false),
             election: Election::new(),
@@ -154,13 +164,22 @@ impl Table {
         self.capacity
     }
 
+    pub(crate) const fn places(&self) -> usize {
+        1 << self.plan.bits
+    }
+
+    /// Chunks of its migration.
+    pub(crate) fn chunks(&self) -> usize {
+        1 << (self.line_bits - self.plan.chunk_bits())
+    }
+
     #[inline(always)]
     pub(crate) const fn prev(&self) -> &AtomicPtr<Self> {
         &self.prev
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.elements.bytes() + self.slots.bytes() + self.births.bytes()
+        self.lines.bytes() + self.order.as_ref().map_or(0, Buffer::bytes)
     }
 
     pub(crate) fn bytes_and_birth(&self) -> (usize, u64) {
@@ -173,74 +192,103 @@ impl Table {
         !self.left.swap(true, Ordering::Relaxed)
     }
 
-    /// Slots dealt out so far.
+    /// Places dealt out so far, as far as reported.
+    #[inline(always)]
     pub(crate) fn used(&self) -> usize {
-        // ORDERING: Relaxed: dealing hands out numbers; what is in a slot is ordered by its element.
+        // ORDERING: Relaxed: a count; what is in a place is ordered by its item.
         usize::try_from(self.used.load(Ordering::Relaxed)).unwrap_or(usize::MAX).min(self.capacity)
     }
 
-    /// So many slots are dealt out that the next table should be prepared.
+    /// So many places are dealt out that the next table should be prepared.
+    #[inline(always)]
     pub(crate) fn is_nearly_full(&self) -> bool {
         self.used() >= self.capacity - self.capacity / 16
     }
 
+    #[inline(always)]
     pub(crate) fn is_full(&self) -> bool {
         self.used() >= self.capacity
     }
 
-    #[inline(always)]
-    fn element(&self, index: usize) -> &AtomicU64 {
-        debug_assert!(index < self.elements.len());
-        // SAFETY: a start has `bits` bits, and `next` stays within the ring of 2^bits elements.
-        unsafe { self.elements.get_unchecked(index) }
+    /// Where iteration ends: the last slot of an ordered table, else the last place.
+    pub(crate) fn end_of_walk(&self) -> usize {
+        if self.order.is_some() { self.used() } else { self.places() }
     }
 
-    /// The element at `index`.
-    #[inline(always)]
-    pub(crate) fn element_at(&self, index: usize) -> Element {
-        // ORDERING: Acquire: partner is the exchange in `place`: with the element comes what is in its slot (T3).
-        Element::from_bits(self.element(index).load(Ordering::Acquire))
-    }
-
-    #[inline(always)]
-    fn slot(&self, slot: usize) -> &AtomicPtr<()> {
-        debug_assert!(slot != 0 && slot < self.slots.len());
-        // SAFETY: slot numbers come from `deal`, which gives 1 to `capacity`, directly or by an element.
-        &unsafe { self.slots.get_unchecked(slot) }.0
-    }
-
-    /// The item in a slot, or null.
-    #[inline(always)]
-    pub(crate) fn item_at(&self, slot: usize) -> Raw {
-        // ORDERING: Acquire: partner is the Release in `set`: a replaced item's content comes with its pointer.
-        self.slot(slot).load(Ordering::Acquire)
+    /// The item that iteration meets at `step`, from 1 to its end; or null.
+    pub(crate) fn walk_at(&self, step: usize) -> Raw {
+        let Some(order) = &self.order else { return self.item_at(step - 1) };
+        // ORDERING: Acquire: partner is the Release in `place`: whoever knows of an item finds its place here.
+        match order[step].load(Ordering::Acquire) {
+            0 => ptr::null_mut(),
+            filled => self.item_at(filled as usize - 1),
+        }
     }
 
     #[inline(always)]
-    pub(crate) fn start(&self, hash: u32) -> usize {
-        start_of(hash, self.bits)
+    fn line(&self, index: usize) -> &Quad {
+        debug_assert!(index < self.lines.len());
+        // SAFETY: a home has `line_bits` bits, and `next` stays within the ring of 2^line_bits lines.
+        unsafe { self.lines.get_unchecked(index) }
     }
 
     #[inline(always)]
-    pub(crate) const fn next(&self, index: usize) -> usize {
-        self.wrap(index + 1)
+    fn line_of(&self, place: usize) -> &Quad {
+        self.line(place >> LANE_BITS)
+    }
+
+    /// The hash at a place.
+    pub(crate) fn hash_at(&self, place: usize) -> u32 {
+        // ORDERING: Relaxed: who reads hashes one by one holds the lock of their shard, or is alone.
+        self.line_of(place).hashes[place % LANES].load(Ordering::Relaxed)
+    }
+
+    /// The item at a place, or null.
+    #[inline(always)]
+    pub(crate) fn item_at(&self, place: usize) -> Raw {
+        // ORDERING: Acquire: partner is the Release in `set`: an item's content comes with its pointer.
+        self.line_of(place).items[place % LANES].load(Ordering::Acquire)
+    }
+
+    /// The birth of the item at a place (T6).
+    #[inline(always)]
+    pub(crate) fn birth(&self, place: usize) -> Birth {
+        // ORDERING: Relaxed (T6).
+        Birth::from_bits(self.line_of(place).births[place % LANES].load(Ordering::Relaxed))
     }
 
     #[inline(always)]
-    const fn wrap(&self, index: usize) -> usize {
-        index & ((1 << self.bits) - 1)
+    pub(crate) fn home(&self, hash: u32) -> usize {
+        // In 64 bits, which may be shifted by all of 32.
+        (u64::from(hash) >> self.shift) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) const fn next(&self, line: usize) -> usize {
+        (line + 1) & ((1 << self.line_bits) - 1)
+    }
+
+    /// True if a probe goes on behind this line.
+    #[inline(always)]
+    pub(crate) fn is_passed(&self, line: usize) -> bool {
+        self.line(line).lanes_of(EMPTY) == 0
     }
 
     /// Asks the cache for the line where a search starts.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u32) {
-        prefetch_read(self.elements.as_ptr().wrapping_add(self.start(hash)));
+        prefetch_read(self.lines.as_ptr().wrapping_add(self.home(hash)));
     }
 
-    /// Asks the cache for what copying this element needs.
-    pub(crate) fn prefetch_slot(&self, element: Element) {
-        prefetch_read(self.slots.as_ptr().wrapping_add(element.slot()));
-        prefetch_read(self.births.as_ptr().wrapping_add(element.slot()));
+    /// Asks the cache for the item that a search will most likely end at.
+    #[inline(always)]
+    pub(crate) fn prefetch_item(&self, hash: u32) {
+        let line = self.line(self.home(hash));
+        let lanes = line.lanes_of(hash);
+        if lanes != 0 {
+            // ORDERING: Relaxed: not followed.
+            prefetch_read(line.items[lanes.trailing_zeros() as usize].load(Ordering::Relaxed));
+        }
     }
 
     /// Looks for an item of `hash` that is the `same`; null items are passed over. `None` if `may_follow` forbids to look at an
@@ -252,21 +300,13 @@ impl Table {
         may_follow: impl Fn() -> bool,
         same: impl Fn(Raw) -> bool,
     ) -> Option<Raw> {
-        let mut index = self.start(hash);
+        let mut index = self.home(hash);
         loop {
-            let stops = self.stops(index, hash);
-            if stops == 0 {
-                index = self.wrap(index + LANES);
-                continue;
-            }
-            index = self.wrap(index + stops.trailing_zeros() as usize);
-            let element = self.element_at(index);
-            if element.is_empty() {
-                return Some(ptr::null_mut());
-            }
-            // An element that was EMPTY a moment ago may be another hash's now.
-            if element.hash() == hash {
-                let item = self.item_at(element.slot());
+            let line = self.line(index);
+            let mut lanes = line.lanes_of(hash);
+            while lanes != 0 {
+                // ORDERING: Acquire, as in `item_at`.
+                let item = line.items[lanes.trailing_zeros() as usize].load(Ordering::Acquire);
                 if !item.is_null() {
                     if !may_follow() {
                         return None;
@@ -275,107 +315,123 @@ impl Table {
                         return Some(item);
                     }
                 }
+                lanes &= lanes - 1;
+            }
+            if line.lanes_of(EMPTY) != 0 {
+                return Some(ptr::null_mut());
             }
             index = self.next(index);
         }
-    }
-
-    /// Which of the next elements end a search or hold `hash`, one bit each. Without a branch for each: how far a hash lies from its
-    /// start cannot be predicted, and a wrong guess costs as much as the search.
-    #[inline(always)]
-    fn stops(&self, index: usize, hash: u32) -> u32 {
-        (0..LANES).fold(0, |stops, lane| {
-            let element = self.element_at(self.wrap(index + lane));
-            stops | u32::from(element.is_empty() | (element.hash() == hash)) << lane
-        })
     }
 
     /// The same under the lock of the hash's shard: what is found stays until it is changed by the caller.
     #[inline(always)]
     pub(crate) fn seek(&self, hash: u32, same: impl Fn(Raw) -> bool) -> Sought {
-        let mut index = self.start(hash);
+        let mut end = self.home(hash);
         let mut free = None;
         let mut looked_at = 1;
         loop {
-            let element = self.element_at(index);
-            if element.is_empty() {
-                return Sought { slot: None, item: ptr::null_mut(), free, end: index, looked_at };
-            }
-            if element.hash() == hash {
-                let slot = element.slot();
-                let item = self.item_at(slot);
+            let line = self.line(end);
+            let mut lanes = line.lanes_of(hash);
+            while lanes != 0 {
+                let lane = lanes.trailing_zeros() as usize;
+                let place = end << LANE_BITS | lane;
+                // ORDERING: Acquire: the lock hands over what was stored under it; and retired items are compared by their address only.
+                let item = line.items[lane].load(Ordering::Acquire);
                 if item.is_null() {
-                    free = free.or(Some(slot));
+                    free = free.or(Some(place));
                 } else if same(item) {
-                    return Sought { slot: Some(slot), item, free: None, end: index, looked_at };
+                    return Sought { place: Some(place), item, free: None, end, looked_at };
                 }
+                lanes &= lanes - 1;
             }
-            index = self.next(index);
+            if line.lanes_of(EMPTY) != 0 {
+                return Sought { place: None, item: ptr::null_mut(), free, end, looked_at };
+            }
+            end = self.next(end);
             looked_at += 1;
         }
     }
 
-    /// The birth of the item in a slot. The caller holds the lock of its shard.
-    pub(crate) fn birth(&self, slot: usize) -> Birth {
-        // ORDERING: Relaxed: births are touched under the shard's lock only.
-        Birth::from_bits(self.births[slot].load(Ordering::Relaxed))
-    }
-
-    /// Puts another item, or null, into a slot. The caller holds the lock of its shard.
+    /// Puts another item, or null, into a place. The caller holds the lock of its shard.
     #[inline(always)]
-    pub(crate) fn set(&self, slot: usize, item: Raw, birth: Birth) {
-        // ORDERING: Relaxed, as in `birth`.
-        self.births[slot].store(birth.bits(), Ordering::Relaxed);
+    pub(crate) fn set(&self, place: usize, item: Raw, birth: Birth) {
+        let line = self.line_of(place);
+        // ORDERING: Relaxed (T6).
+        line.births[place % LANES].store(birth.bits(), Ordering::Relaxed);
         // ORDERING: Release: the item's content comes first; partner: `item_at`.
-        self.slot(slot).store(item, Ordering::Release);
+        line.items[place % LANES].store(item, Ordering::Release);
     }
 
     /// Adds an item that was sought in vain. The caller has held the lock of its shard since.
     #[inline(always)]
     pub(crate) fn place(
         &self,
+        shard: &Shard,
         hash: u32,
         sought: &Sought,
         item: Raw,
         birth: Birth,
     ) -> Result<(), Full> {
-        if let Some(slot) = sought.free {
-            self.set(slot, item, birth);
+        if let Some(place) = sought.free {
+            self.set(place, item, birth);
             return Ok(());
         }
-        let slot = self.deal()?;
-        self.set(slot as usize, item, birth);
-        let element = Element::new(hash, slot).bits();
-        let mut index = sought.end;
+        let slot = self.deal(shard)?;
+        let place = self.claim(hash, sought.end);
+        if let Some(order) = &self.order {
+            // ORDERING: Release: partner is the walk's Acquire; the item follows below.
+            order[slot].store(place as u32 + 1, Ordering::Release);
+        }
+        self.set(place, item, birth);
+        Ok(())
+    }
+
+    /// Writes a hash to the first EMPTY from `index` on (T1).
+    #[inline(always)]
+    fn claim(&self, hash: u32, mut index: usize) -> usize {
         loop {
-            // ORDERING: Release: the slot was filled before (T3), partner: `element_at`. On failure another shard's element
-            // came first: the next one.
-            let exchanged = self.element(index).compare_exchange(
-                Element::EMPTY.bits(),
-                element,
-                Ordering::Release,
+            let line = self.line(index);
+            let lanes = line.lanes_of(EMPTY);
+            if lanes == 0 {
+                index = self.next(index);
+                continue;
+            }
+            let lane = lanes.trailing_zeros() as usize;
+            // ORDERING: Relaxed: a hash hands over nothing; what is in its place is published by `set` (T3). On failure another
+            // shard came first: look at the line again.
+            let claimed = line.hashes[lane].compare_exchange(
+                EMPTY,
+                hash,
+                Ordering::Relaxed,
                 Ordering::Relaxed,
             );
-            if exchanged.is_ok() {
-                return Ok(());
+            if claimed.is_ok() {
+                return index << LANE_BITS | lane;
             }
-            index = self.next(index);
         }
     }
 
-    /// Deals out a slot (T5).
+    /// Deals out a place (T5). Its slot, if the table is ordered.
     #[inline(always)]
-    fn deal(&self) -> Result<u32, Full> {
+    fn deal(&self, shard: &Shard) -> Result<usize, Full> {
         if self.is_full() {
             return Err(Full);
         }
+        if self.order.is_none() {
+            if shard.count_dealt(ptr::from_ref(self).cast(), self.batch) {
+                // ORDERING: Relaxed, as in `used`.
+                self.used.fetch_add(u64::from(self.batch), Ordering::Relaxed);
+            }
+            return Ok(0);
+        }
         // ORDERING: Relaxed, as in `used`. The check above keeps the counter within the number of threads of its end, and 64
         // bits keep it from coming round.
-        let dealt = self.used.fetch_add(1, Ordering::Relaxed) + 1;
-        if dealt > self.capacity as u64 {
+        let slot = self.used.fetch_add(1, Ordering::Relaxed) + 1;
+        if slot > self.capacity as u64 {
             return Err(Full);
         }
-        u32::try_from(dealt).map_err(|_| Full)
+        usize::try_from(slot).map_err(|_| Full)
     }
 
     /// Gives back memory, step by step; true when all is gone.
@@ -384,14 +440,10 @@ impl Table {
     /// Nobody else can reach the table, and nothing but this and drop follows.
     pub(crate) unsafe fn give_back(&mut self) -> bool {
         // SAFETY: the caller's promise.
-        if !unsafe { self.elements.give_back() } {
+        if !unsafe { self.lines.give_back() } {
             return false;
         }
         // SAFETY: the caller's promise.
-        if !unsafe { self.slots.give_back() } {
-            return false;
-        }
-        // SAFETY: the caller's promise.
-        unsafe { self.births.give_back() }
+        self.order.as_mut().is_none_or(|order| unsafe { order.give_back() })
     }
 }

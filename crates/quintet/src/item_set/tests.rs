@@ -42,7 +42,7 @@ fn value(found: Option<&Record>) -> Option<u64> {
 #[test]
 fn follows_the_oracle_through_growth_and_shrinking() {
     for seed in 1..8 {
-        let set = ItemSet::<Box<Record>>::builder().seed(seed).build();
+        let set = ItemSet::<Box<Record>>::builder().shards(4).seed(seed).build();
         let mut handle = set.handle();
         let mut oracle = HashMap::new();
         let mut dice = Dice(seed * 0x9e37_79b9);

@@ -1,63 +1,10 @@
-//! The packed words: elements of the search array, birth stamps, and the shape of a table.
+//! The packed words: stored hashes and birth stamps.
 
 use crate::hash;
 use crate::sync::MODEL;
-use std::fmt;
 
-/// One element of the search array: `hash32 | slot32`.
-///
-/// ```text
-///   EMPTY (0) ──append, copy: exchange──▶ (hash, slot), slot ≠ 0; for ever
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(transparent)]
-pub(crate) struct Element(u64);
-
-impl Element {
-    /// Nothing has ever been here.
-    pub(crate) const EMPTY: Self = Self(0);
-
-    #[inline(always)]
-    pub(crate) const fn new(hash: u32, slot: u32) -> Self {
-        debug_assert!(slot != 0);
-        Self((hash as u64) << 32 | slot as u64)
-    }
-
-    #[inline(always)]
-    pub(crate) const fn from_bits(bits: u64) -> Self {
-        Self(bits)
-    }
-
-    #[inline(always)]
-    pub(crate) const fn bits(self) -> u64 {
-        self.0
-    }
-
-    #[inline(always)]
-    pub(crate) const fn is_empty(self) -> bool {
-        self.0 == Self::EMPTY.0
-    }
-
-    #[inline(always)]
-    pub(crate) const fn hash(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
-
-    /// Its slot in the item array; 0 is reserved, so that no element looks EMPTY.
-    #[inline(always)]
-    pub(crate) const fn slot(self) -> usize {
-        (self.0 & u32::MAX as u64) as usize
-    }
-}
-
-impl fmt::Debug for Element {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_empty() {
-            return f.write_str("EMPTY");
-        }
-        write!(f, "{:08x}->{}", self.hash(), self.slot())
-    }
-}
+/// The hash of a place that was never used. No stored hash is 0.
+pub(crate) const EMPTY: u32 = 0;
 
 /// The era of an item's birth in 32 bits: 27 of mantissa, 5 of exponent, rounded down.
 ///
@@ -100,10 +47,9 @@ impl Birth {
 /// which decide on shard and start. Under a model checker keys choose their own place.
 #[inline(always)]
 pub(crate) const fn fold(hash: u64) -> u32 {
-    if MODEL {
-        return hash as u32;
-    }
-    (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+    let stored = if MODEL { hash } else { hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 } as u32;
+    // 0 is EMPTY: its hashes join those of 1.
+    stored + (stored == EMPTY) as u32
 }
 
 /// The shard of a stored hash among `2^bits` (H2).
@@ -112,26 +58,14 @@ pub(crate) const fn shard_of(hash: u32, bits: u32) -> usize {
     hash::shard((hash as u64) << 32, bits)
 }
 
-/// Where a stored hash starts among `2^bits` elements (H1).
-#[inline(always)]
-pub(crate) const fn start_of(hash: u32, bits: u32) -> usize {
-    hash::start((hash as u64) << 32, bits)
-}
-
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests {
     use super::*;
 
     #[test]
-    fn an_element_gives_back_what_was_packed() {
-        for hash in [0, 1, 0x8000_0000, u32::MAX] {
-            for slot in [1, 2, 0x8000_0000, u32::MAX] {
-                let element = Element::from_bits(Element::new(hash, slot).bits());
-                assert_eq!((element.hash(), element.slot()), (hash, slot as usize));
-                assert!(!element.is_empty());
-            }
-        }
-        assert_eq!(format!("{:?}", Element::EMPTY), "EMPTY");
+    fn no_stored_hash_is_empty() {
+        assert!([0, 1, u64::MAX, 1 << 32].into_iter().all(|hash| fold(hash) != EMPTY));
+        assert_eq!(fold(0), 1);
     }
 
     /// Whatever the era, a birth is never later than it was, never much earlier, and keeps the order.
@@ -161,13 +95,5 @@ mod tests {
         let shards: std::collections::HashSet<_> =
             (0..1_000).map(|hash| shard_of(fold(hash), 4)).collect();
         assert_eq!(shards.len(), 16);
-    }
-
-    #[test]
-    fn a_shard_is_a_range_of_starts() {
-        for hash in [0, 1, 0x1234_5678, 0x8000_0000, u32::MAX] {
-            assert_eq!(start_of(hash, 10) >> 6, shard_of(hash, 4));
-            assert_eq!(shard_of(hash, 0), 0);
-        }
     }
 }

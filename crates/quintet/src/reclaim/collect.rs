@@ -8,10 +8,13 @@ use crate::sync::{MODEL, Ordering, fork};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// A batch is sealed when it has this many pieces: one barrier for all of them.
-pub const BATCH: usize = if MODEL { 1 } else { 256 };
+pub const BATCH: usize = if MODEL { 1 } else { 1024 };
 
 /// Or this many bytes.
 pub const BATCH_BYTES: usize = 256 << 10;
+
+/// Pieces from this size on are freed as soon as they may: they are few, and hold much.
+const LARGE: usize = 4 << 10;
 
 /// Adds a piece to the seat's batch.
 pub(super) fn retire(core: &Core, seat: &SeatState, piece: Retired) {
@@ -33,6 +36,58 @@ pub(super) fn retire(core: &Core, seat: &SeatState, piece: Retired) {
             collect(core, seat, false);
         }
     }
+    free_some(core, seat);
+}
+
+/// Frees the next piece that is past its grace period: one for each that is retired, so that no operation pays for a whole batch, and the
+/// allocator gets back as much as it gives. Two if many have gathered, behind a reader that slept.
+#[inline]
+fn free_some(core: &Core, seat: &SeatState) {
+    let many = match seat.ready.borrow().len() {
+        0 => return,
+        ready => ready > 2 * BATCH,
+    };
+    if seat.collecting.replace(true) {
+        return;
+    }
+    let _collecting = Collecting(seat);
+    for _ in 0..1 + usize::from(many) {
+        // Not borrowed while the piece is freed: user code may retire more.
+        let Some(piece) = seat.ready.borrow_mut().pop() else { return };
+        if let Some(next) = seat.ready.borrow().last() {
+            next.prefetch();
+        }
+        // ORDERING: Relaxed: our own statistics.
+        let (items, bytes) =
+            (seat.items.load(Ordering::Relaxed), seat.bytes.load(Ordering::Relaxed));
+        seat.count(items - 1, bytes - piece.bytes());
+        if let Some(rest) = piece.step() {
+            return_later(core, rest);
+        }
+    }
+}
+
+/// Ends the mark, also when a piece panics.
+struct Collecting<'a>(&'a SeatState);
+
+impl Drop for Collecting<'_> {
+    fn drop(&mut self) {
+        self.0.collecting.set(false);
+    }
+}
+
+/// Frees all that is past its grace period.
+pub(super) fn free_ready(core: &Core, seat: &SeatState) {
+    if seat.ready.borrow().is_empty() || seat.collecting.replace(true) {
+        return;
+    }
+    let _collecting = Collecting(seat);
+    let ready = seat.ready.take();
+    let bytes: usize = ready.iter().map(Retired::bytes).sum();
+    // ORDERING: Relaxed: our own statistics.
+    let (items, held) = (seat.items.load(Ordering::Relaxed), seat.bytes.load(Ordering::Relaxed));
+    seat.count(items - ready.len(), held - bytes);
+    free_stepwise(core, ready);
 }
 
 /// Seals the seat's batch and frees what no section can refer to (E4). With `all`, looks at everything kept as well.
@@ -58,14 +113,23 @@ pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
             kept = Kept { look_at: (2 * stay.len()).max(BATCH), floor: scan.floor, pieces: stay };
         }
     }
-    let held = batch.iter().chain(&kept.pieces);
+    // Small pieces wait for their turn; with `all`, nothing waits.
+    let mut ready = seat.ready.take();
+    let at_once = |piece: &Retired| all || MODEL || piece.bytes() >= LARGE;
+    let (free, small): (Vec<_>, Vec<_>) = free.into_iter().partition(at_once);
+    ready.extend(small);
+    let held = batch.iter().chain(&kept.pieces).chain(&ready);
     let (items, bytes) = held.fold((0, 0), |(n, sum), piece| (n + 1, sum + piece.bytes()));
     // Nothing of ours is borrowed while pieces are freed: user code may retire more.
     seat.bag.replace(batch);
     seat.kept.replace(kept);
+    seat.ready.replace(ready);
     seat.count(items, bytes);
     let outcome = catch_unwind(AssertUnwindSafe(|| free_stepwise(core, free)));
     seat.collecting.set(false);
+    if all {
+        free_ready(core, seat);
+    }
     propagate(outcome.err());
 }
 
@@ -75,6 +139,7 @@ fn adopt(core: &Core, batch: &mut Vec<Retired>, kept: &mut Kept) {
     while let Some(vacated) = Roster::take_vacant(&core.roster, has_garbage) {
         batch.append(&mut vacated.bag.borrow_mut());
         kept.pieces.append(&mut vacated.kept.borrow_mut().pieces);
+        kept.pieces.append(&mut vacated.ready.borrow_mut());
         kept.look_at = 0;
         vacated.count(0, 0);
     }
@@ -148,16 +213,18 @@ fn free_stepwise(core: &Core, pieces: Vec<Retired>) {
     for piece in pieces {
         match catch_unwind(AssertUnwindSafe(|| piece.step())) {
             Ok(None) => {}
-            Ok(Some(rest)) => {
-                let mut returning = core.returning.lock();
-                returning.push(rest);
-                // ORDERING: Relaxed: a hint.
-                core.pulse.returns.store(returning.len(), Ordering::Relaxed);
-            }
+            Ok(Some(rest)) => return_later(core, rest),
             Err(payload) => panic = panic.or(Some(payload)),
         }
     }
     propagate(panic);
+}
+
+fn return_later(core: &Core, piece: Retired) {
+    let mut returning = core.returning.lock();
+    returning.push(piece);
+    // ORDERING: Relaxed: a hint.
+    core.pulse.returns.store(returning.len(), Ordering::Relaxed);
 }
 
 /// One more step of a large piece. True if more waits.

@@ -21,7 +21,7 @@
 use super::collect;
 use super::domain::{Core, Domain};
 use super::seat::{DUE, SeatState};
-use super::section::{Section, Spot, Visit};
+use super::section::{Peek, Section, Spot, Visit};
 use crate::roster::Seat;
 use crate::sync::{Arc, Ordering};
 
@@ -85,6 +85,7 @@ impl Drop for Handle {
         // Sections borrow the handle: those still open were forgotten, and no reference is left.
         self.seat.leave_all();
         collect::collect(&self.core, &self.seat, false);
+        collect::free_ready(&self.core, &self.seat);
     }
 }
 
@@ -106,6 +107,12 @@ impl QuietHandle {
         Visit::new(&self.inner.core, &self.inner.seat, self.inner.seat.upper())
     }
 
+    /// The same in the usual case.
+    #[inline(always)]
+    pub fn peek(&self) -> Peek<'_> {
+        Peek::new(&self.inner.core, self.inner.seat.upper())
+    }
+
     /// A quiet point: no reference is held. Everything retired before it may go.
     #[inline]
     pub fn quiescent(&mut self) {
@@ -120,6 +127,7 @@ impl QuietHandle {
     pub fn offline(&mut self) -> Offline<'_> {
         self.inner.seat.leave_all();
         collect::collect(&self.inner.core, &self.inner.seat, false);
+        collect::free_ready(&self.inner.core, &self.inner.seat);
         Offline { handle: self }
     }
 

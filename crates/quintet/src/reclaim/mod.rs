@@ -42,7 +42,8 @@
 //! A reader asleep inside a section holds back what was alive when it fell asleep, what was born within its interval, and nothing
 //! else: pieces born later are freed around it. A section that announced `upper = MAX` (iterators, long guards)
 //! holds back everything retired while it lasts. Besides, each seat keeps at most [`BATCH`] pieces or
-//! [`BATCH_BYTES`] bytes that wait for their batch to fill, or for [`Domain::flush`].
+//! [`BATCH_BYTES`] bytes that wait for their batch to fill, and about as many that are past their grace period: small pieces are freed one for each that is
+//! retired, or by [`Domain::flush`].
 //!
 //! # Costs
 //!
@@ -75,4 +76,4 @@ pub use collect::{BATCH, BATCH_BYTES};
 pub use domain::{Backlog, Domain};
 pub use handle::{Handle, Offline, QuietHandle};
 pub use retired::{Freed, Retired};
-pub use section::{Brief, Section, Spot, Visit};
+pub use section::{Brief, Peek, Section, Spot, Visit};

@@ -37,6 +37,8 @@ pub(super) struct SeatState {
     pub(super) bytes: AtomicUsize,
     pub(super) bag: RefCell<Vec<Retired>>,
     pub(super) kept: RefCell<Kept>,
+    /// Pieces past their grace period, freed one by one.
+    pub(super) ready: RefCell<Vec<Retired>>,
     /// The seat itself, while nobody else owns it: its thread's locals are gone but a section is open.
     pub(super) orphan: Cell<Option<Seat<SeatState>>>,
 }
@@ -90,6 +92,7 @@ impl SeatState {
             bytes: AtomicUsize::new(0),
             bag: RefCell::new(Vec::new()),
             kept: RefCell::new(Kept::default()),
+            ready: RefCell::new(Vec::new()),
             orphan: Cell::new(None),
         }
     }

@@ -41,9 +41,15 @@ pub struct Spot<'a> {
 /// what the caller holds in registers stays there.
 #[derive(Debug)]
 pub struct Brief<'a> {
+    peek: Peek<'a>,
+    seat: &'a SeatState,
+}
+
+/// A look inside an open section, in the usual case that the era is the one it announced. Like [`Brief`] it has no slow half.
+#[derive(Clone, Copy, Debug)]
+pub struct Peek<'a> {
     era: &'a AtomicU64,
     upper: u64,
-    seat: &'a SeatState,
 }
 
 impl<'a> Spot<'a> {
@@ -57,12 +63,26 @@ impl<'a> Spot<'a> {
     pub fn enter(self) -> Option<Brief<'a>> {
         let era = &self.core.pulse.era;
         let upper = self.seat.enter_usual(era)?;
-        Some(Brief { era, upper, seat: self.seat })
+        Some(Brief { peek: Peek { era, upper }, seat: self.seat })
     }
 }
 
 impl Brief<'_> {
     /// To be asked after each load of a shared pointer: may it be followed? If not, give up (E3).
+    #[inline(always)]
+    #[must_use]
+    pub fn check(&self) -> bool {
+        self.peek.check()
+    }
+}
+
+impl<'a> Peek<'a> {
+    #[inline(always)]
+    pub(super) fn new(core: &'a Core, upper: u64) -> Self {
+        Self { era: &core.pulse.era, upper }
+    }
+
+    /// To be asked after each load of a shared pointer: may it be followed? If not, give up, and ask the section (E3).
     #[inline(always)]
     #[must_use]
     pub fn check(&self) -> bool {
@@ -82,6 +102,12 @@ impl<'a> Visit<'a> {
     #[inline(always)]
     pub(super) fn new(core: &'a Core, seat: &'a SeatState, upper: u64) -> Self {
         Self { core, seat, upper: Cell::new(upper), restarts: Cell::new(0), not_send: PhantomData }
+    }
+
+    /// A look inside this section in the usual case.
+    #[inline(always)]
+    pub fn peek(&self) -> Peek<'_> {
+        Peek::new(self.core, self.upper.get())
     }
 
     /// To be asked after each load of a shared pointer: may it be followed? If not, start again from the root (E3).

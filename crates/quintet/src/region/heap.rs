@@ -36,7 +36,8 @@ pub unsafe trait Zeroed: Sized {
 macro_rules! zeroed_atomics {
     ($($ty:ty => $value:expr),+ $(,)?) => { $(
         // SAFETY: natively an atomic has the layout of its integer, and zero is a valid integer;
-        // a pair documents that all zero bytes are the pair (0, 0); a line is an array of atomics.
+        // a pair documents that all zero bytes are the pair (0, 0); a line is an array of atomics; a quad documents that
+        // they are an EMPTY one.
         unsafe impl Zeroed for $ty {
             fn zeroed() -> Self { $value }
         }
@@ -48,6 +49,7 @@ zeroed_atomics! {
     crate::sync::AtomicUsize => crate::sync::AtomicUsize::new(0),
     crate::sync::AtomicPair => crate::sync::AtomicPair::new(0, 0),
     crate::sync::Line => crate::sync::Line::zeroed(),
+    crate::sync::quad::Quad => crate::sync::quad::Quad::new(),
 }
 
 /// An owned, zeroed array whose slots are shared by atomic access.

@@ -6,7 +6,9 @@
 //! | [`barrier`] | the asymmetric barrier: readers pay nothing, the other side pays |
 //! | [`pair`] | [`AtomicPair`]: two adjacent words changed by one compare-exchange |
 //! | [`line`] | [`Line`]: a cache line of words, looked over at once |
+//! | [`quad`] | [`Quad`](quad::Quad): four hashes and their items on one cache line |
 //! | [`counter`] | [`Striped`]: a sum that threads change without sharing a line |
+//! | [`latch`] | [`Latch`](latch::Latch): a lock for short work |
 //! | [`padded`] | [`CachePadded`]: one value, its own cache lines |
 //! | [`backoff`] | [`Backoff`]: spin, then yield |
 //! | [`fork`] | has this process been forked since? |
@@ -37,10 +39,12 @@ pub(crate) mod backoff;
 pub(crate) mod barrier;
 pub(crate) mod counter;
 pub(crate) mod fork;
+pub(crate) mod latch;
 pub(crate) mod line;
 pub(crate) mod padded;
 pub(crate) mod pair;
 pub(crate) mod prefetch;
+pub(crate) mod quad;
 
 #[allow(unused_imports)] // a room uses what it needs; the list is the same for every backend
 pub(crate) use backend::{

@@ -1,5 +1,17 @@
 //! Asking the cache for a line before it is needed.
 
+/// Hints that `place` will be written soon. Never faults, whatever the address.
+#[inline(always)]
+pub(crate) fn prefetch_write<T>(place: *const T) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch of any address is architecturally without effect on the program.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_ET0 }>(place.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    prefetch_read(place);
+}
+
 /// Hints that `place` will be read soon. Never faults, whatever the address.
 #[inline(always)]
 pub(crate) fn prefetch_read<T>(place: *const T) {
