@@ -28,15 +28,3 @@ pub(crate) fn prefetch_read<T>(place: *const T) {
     #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
     let _ = place;
 }
-
-/// Hints that `place` will be written soon.
-#[inline(always)]
-pub(crate) fn prefetch_write<T>(place: *const T) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: as above; where the instruction is unknown it does nothing.
-    unsafe {
-        std::arch::asm!("prefetchw [{p}]", p = in(reg) place, options(nostack, readonly, preserves_flags));
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    prefetch_read(place);
-}
