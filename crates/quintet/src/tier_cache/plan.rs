@@ -116,8 +116,8 @@ impl From<MapError> for Stop {
 
 type Step<T> = Result<T, Stop>;
 
-/// What an earlier read of this plan saw, or a store of this plan left.
-pub(crate) type Seen = Vec<(usize, Cell)>;
+/// What an earlier read of this plan saw, or a store of this plan left, as words: they stay in registers.
+pub(crate) type Seen = Vec<(usize, (u64, u64))>;
 
 struct Planner<'p> {
     memory: Memory<'p>,
@@ -180,19 +180,20 @@ pub(crate) fn plan(
 
 impl Planner<'_> {
     /// The content of a cell, the same for the whole plan unless the plan stores to it.
+    #[inline]
     fn cell(&mut self, entry: usize) -> Cell {
-        if let Some((_, cell)) = self.seen.iter().find(|(known, _)| *known == entry) {
-            return *cell;
+        if let Some((_, words)) = self.seen.iter().find(|(known, _)| *known == entry) {
+            return Cell::from_words(*words);
         }
-        let cell = self.memory.cell(entry);
-        self.seen.push((entry, cell));
-        cell
+        let words = self.memory.cell(entry).words();
+        self.seen.push((entry, words));
+        Cell::from_words(words)
     }
 
     fn note(&mut self, entry: usize, cell: Cell) {
         match self.seen.iter_mut().find(|(known, _)| *known == entry) {
-            Some(place) => place.1 = cell,
-            None => self.seen.push((entry, cell)),
+            Some(place) => place.1 = cell.words(),
+            None => self.seen.push((entry, cell.words())),
         }
     }
 
