@@ -107,12 +107,11 @@ const LONG_SEARCH: usize = 32;
 
 impl Core {
     pub(crate) fn new(settings: Settings) -> Self {
-        let domain = Domain::new();
         Self {
             root: CachePadded::new(AtomicPtr::new(ptr::null_mut())),
-            shards: Shard::row(1 << settings.shard_bits, domain.barrier()),
+            shards: Shard::row(1 << settings.shard_bits),
             settings,
-            domain,
+            domain: Domain::new(),
             migrations: AtomicUsize::new(0),
             again: AtomicUsize::new(0),
             waited: AtomicUsize::new(0),
@@ -245,6 +244,14 @@ impl Core {
         let shard = &self.shards[shard_of(hash, self.settings.shard_bits)];
         shard.prefetch();
         self.approach(visit, hash);
+        if want != Want::New {
+            if let Some(outcome) = self.write_at_once(visit.peek(), shard, hash, &same, item) {
+                if outcome.hint != Hint::Nothing {
+                    self.take_hint(visit, outcome.hint);
+                }
+                return Ok(outcome);
+            }
+        }
         loop {
             let guard = shard.lock();
             let tried = self.try_write(visit, shard, hash, &same, want, item);
@@ -267,13 +274,52 @@ impl Core {
     fn approach(&self, visit: &Visit<'_>, hash: u32) {
         self.domain.return_piece();
         if let Ok(Some(table)) = Self::follow(visit, &self.root) {
-            table.prefetch_item(hash);
+            table.prefetch_to_write(hash);
             // ORDERING: Relaxed: only asks whether there is work to share.
             if !table.prev().load(Ordering::Relaxed).is_null() {
                 // An error is for those who cannot go on without (G8).
                 let _ = self.help(visit);
             }
         }
+    }
+
+    /// Replaces or removes an item in the usual case: one table, and the item is in its home line. It is sought before the lock is taken: user code
+    /// runs without it, and memory arrives meanwhile. Under the lock the same item must still be there (it cannot have been freed, and so
+    /// none else has its address), and the table still be alone (L2). `None` says that nothing has happened.
+    #[inline(always)]
+    fn write_at_once(
+        &self,
+        peek: Peek<'_>,
+        shard: &Shard,
+        hash: u32,
+        same: &impl Fn(Raw) -> bool,
+        item: Raw,
+    ) -> Option<Outcome> {
+        // ORDERING: Acquire: partner is the exchange that published the table.
+        let root = self.root.load(Ordering::Acquire);
+        if !peek.check() {
+            return None;
+        }
+        // SAFETY: as in `follow`.
+        let table = unsafe { root.as_ref() }?;
+        // Marked although no lock is held: what a write from inside is answered must not depend on where the item lies (L4).
+        let find = || table.find_at_home(hash, || peek.check(), same);
+        let (place, before) = shard::busy(self.name(), find)?;
+        let _guard = shard.lock();
+        // ORDERING: Relaxed: under the lock all three are up to date with what earlier writers of this shard saw or did (L2). The era is
+        // the one that the section announced, so its interval covers the births of both items.
+        let stands = ptr::eq(self.root.load(Ordering::Relaxed), root)
+            && table.prev().load(Ordering::Relaxed).is_null()
+            && ptr::eq(table.item_at(place), before)
+            && peek.check();
+        if !stands {
+            return None;
+        }
+        let taken = Some(table.birth(place).era());
+        table.set(place, item, Birth::of(peek.upper()));
+        let emptying = item.is_null() && shard.count_out();
+        let hint = if emptying { Hint::Emptying } else { Hint::Nothing };
+        Some(Outcome { before, taken, item, placed: !item.is_null(), hint })
     }
 
     /// One attempt under the shard's lock.

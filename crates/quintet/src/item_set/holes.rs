@@ -174,7 +174,7 @@ fn tiny_plan(bits: u32) -> Plan {
 fn asking_a_full_table_changes_nothing_and_sizes_have_an_end() {
     // With slots, and without.
     for bits in [6, 7] {
-        let shards = super::shard::Shard::row(1, crate::sync::Barrier::Fence);
+        let shards = super::shard::Shard::row(1);
         let table = Table::try_new(tiny_plan(bits), None).unwrap();
         let item = ptr::without_provenance_mut(8);
         let put = |hash: u32| {
@@ -299,7 +299,7 @@ fn user_code_under_a_lock_may_read_and_panic_and_never_deadlocks() {
 /// Hole 11: locks next to each other on one cache line.
 #[test]
 fn locks_do_not_share_a_line() {
-    let shards = super::shard::Shard::row(2, crate::sync::Barrier::Fence);
+    let shards = super::shard::Shard::row(2);
     let distance = (&raw const shards[1]).addr() - (&raw const shards[0]).addr();
     assert!(distance >= 128);
 }

@@ -6,10 +6,9 @@
 //! **L4.** User code under a lock is marked: a write to the same set from inside would wait for a lock of its own thread, or
 //! crosswise for another's. It panics instead.
 
-use crate::sync::latch::{Lock, LockGuard, lock};
 use crate::sync::prefetch::prefetch_write;
 use crate::sync::{
-    AtomicPtr, AtomicU32, AtomicUsize, Barrier, CachePadded, Ordering, thread_local_cell,
+    AtomicPtr, AtomicU32, AtomicUsize, CachePadded, Mutex, MutexGuard, Ordering, thread_local_cell,
 };
 use std::cell::Cell;
 use std::ptr;
@@ -17,7 +16,7 @@ use std::ptr;
 /// One shard: a lock, and the number of its items.
 #[derive(Debug)]
 pub(crate) struct Shard {
-    lock: Lock,
+    lock: Mutex<()>,
     /// Written under the lock.
     live: AtomicUsize,
     /// Written under the lock: removals so far.
@@ -29,10 +28,10 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    pub(crate) fn row(count: usize, barrier: Barrier) -> Box<[CachePadded<Self>]> {
+    pub(crate) fn row(count: usize) -> Box<[CachePadded<Self>]> {
         let shard = |_| {
             CachePadded::new(Self {
-                lock: lock(barrier),
+                lock: Mutex::new(()),
                 live: AtomicUsize::new(0),
                 removed: AtomicUsize::new(0),
                 table: AtomicPtr::new(ptr::null_mut()),
@@ -43,7 +42,7 @@ impl Shard {
     }
 
     #[inline(always)]
-    pub(crate) fn lock(&self) -> LockGuard<'_> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
         self.lock.lock()
     }
 

@@ -19,7 +19,7 @@ use super::word::{Birth, EMPTY};
 use crate::migrate::{Election, Work};
 use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
-use crate::sync::prefetch::prefetch_read;
+use crate::sync::prefetch::{prefetch_read, prefetch_write};
 use crate::sync::quad::{LANE_BITS, LANES, Quad};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, CachePadded, MODEL, Ordering};
 use std::fmt;
@@ -280,15 +280,31 @@ impl Table {
         prefetch_read(self.lines.as_ptr().wrapping_add(self.home(hash)));
     }
 
-    /// Asks the cache for the item that a search will most likely end at.
+    /// Asks the cache for the line where a search starts, which will be written.
     #[inline(always)]
-    pub(crate) fn prefetch_item(&self, hash: u32) {
-        let line = self.line(self.home(hash));
+    pub(crate) fn prefetch_to_write(&self, hash: u32) {
+        prefetch_write(self.lines.as_ptr().wrapping_add(self.home(hash)));
+    }
+
+    /// The place and item of `hash` that is the `same`, if it is where most are: in its home line. Needs no lock; a later look decides.
+    #[inline(always)]
+    pub(crate) fn find_at_home(
+        &self,
+        hash: u32,
+        may_follow: impl Fn() -> bool,
+        same: impl Fn(Raw) -> bool,
+    ) -> Option<(usize, Raw)> {
+        let home = self.home(hash);
+        let line = self.line(home);
         let lanes = line.lanes_of(hash);
-        if lanes != 0 {
-            // ORDERING: Relaxed: not followed.
-            prefetch_read(line.items[lanes.trailing_zeros() as usize].load(Ordering::Relaxed));
+        if lanes == 0 {
+            return None;
         }
+        let lane = lanes.trailing_zeros() as usize % LANES;
+        // ORDERING: Acquire, as in `item_at`.
+        let item = line.items[lane].load(Ordering::Acquire);
+        let found = !item.is_null() && may_follow() && same(item);
+        found.then_some((home << LANE_BITS | lane, item))
     }
 
     /// Looks for an item of `hash` that is the `same`; null items are passed over. `None` if `may_follow` forbids to look at an
@@ -306,7 +322,8 @@ impl Table {
             let mut lanes = line.lanes_of(hash);
             while lanes != 0 {
                 // ORDERING: Acquire, as in `item_at`.
-                let item = line.items[lanes.trailing_zeros() as usize].load(Ordering::Acquire);
+                let item =
+                    line.items[lanes.trailing_zeros() as usize % LANES].load(Ordering::Acquire);
                 if !item.is_null() {
                     if !may_follow() {
                         return None;
@@ -334,7 +351,7 @@ impl Table {
             let line = self.line(end);
             let mut lanes = line.lanes_of(hash);
             while lanes != 0 {
-                let lane = lanes.trailing_zeros() as usize;
+                let lane = lanes.trailing_zeros() as usize % LANES;
                 let place = end << LANE_BITS | lane;
                 // ORDERING: Acquire: the lock hands over what was stored under it; and retired items are compared by their address only.
                 let item = line.items[lane].load(Ordering::Acquire);
@@ -397,7 +414,7 @@ impl Table {
                 index = self.next(index);
                 continue;
             }
-            let lane = lanes.trailing_zeros() as usize;
+            let lane = lanes.trailing_zeros() as usize % LANES;
             // ORDERING: Relaxed: a hash hands over nothing; what is in its place is published by `set` (T3). On failure another
             // shard came first: look at the line again.
             let claimed = line.hashes[lane].compare_exchange(

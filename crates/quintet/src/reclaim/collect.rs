@@ -8,7 +8,7 @@ use crate::sync::{MODEL, Ordering, fork};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// A batch is sealed when it has this many pieces: one barrier for all of them.
-pub const BATCH: usize = if MODEL { 1 } else { 1024 };
+pub const BATCH: usize = if MODEL { 1 } else { 4096 };
 
 /// Or this many bytes.
 pub const BATCH_BYTES: usize = 256 << 10;
@@ -22,14 +22,13 @@ pub(super) fn retire(core: &Core, seat: &SeatState, piece: Retired) {
     let bytes = seat.bytes.load(Ordering::Relaxed) + piece.bytes();
     let items = seat.items.load(Ordering::Relaxed) + 1;
     seat.count(items, bytes);
+    seat.bag_bytes.set(seat.bag_bytes.get() + piece.bytes());
     let in_bag = {
         let mut bag = seat.bag.borrow_mut();
-        let large = piece.bytes() >= BATCH_BYTES;
         bag.push(piece);
-        if large { BATCH } else { bag.len() }
+        bag.len()
     };
-    let bag_bytes = || seat.bag.borrow().iter().map(Retired::bytes).sum::<usize>();
-    if in_bag >= BATCH || (in_bag % 16 == 0 && bag_bytes() >= BATCH_BYTES) {
+    if in_bag >= BATCH || seat.bag_bytes.get() >= BATCH_BYTES {
         seat.ask(DUE);
         // A section that goes on retiring collects while it is open; others when they are left.
         if !seat.is_inside() || in_bag >= 2 * BATCH {
@@ -100,27 +99,33 @@ pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
     let mut free = Vec::new();
     let mut batch = seat.bag.take();
     let mut kept = seat.kept.take();
+    let mut ready = seat.ready.take();
     adopt(core, &mut batch, &mut kept);
     if seal(core, &mut batch) {
         let scan = Scan::of(core);
-        let (go, stay): (Vec<_>, Vec<_>) = batch.drain(..).partition(|piece| scan.allows(piece));
-        free = go;
-        kept.pieces.extend(stay);
+        // Small pieces wait for their turn; with `all`, nothing waits.
+        let mut sort = |piece: Retired, stay: &mut Vec<Retired>| {
+            if !scan.allows(&piece) {
+                stay.push(piece);
+            } else if all || MODEL || piece.bytes() >= LARGE {
+                free.push(piece);
+            } else {
+                ready.push(piece);
+            }
+        };
         if all || scan.floor > kept.floor || kept.pieces.len() >= kept.look_at {
-            let (go, stay): (Vec<_>, Vec<_>) =
-                kept.pieces.drain(..).partition(|piece| scan.allows(piece));
-            free.extend(go);
-            kept = Kept { look_at: (2 * stay.len()).max(BATCH), floor: scan.floor, pieces: stay };
+            let mut stay = Vec::new();
+            kept.pieces.drain(..).for_each(|piece| sort(piece, &mut stay));
+            std::mem::swap(&mut kept.pieces, &mut stay);
+            kept.look_at = (2 * kept.pieces.len()).max(BATCH);
+            kept.floor = scan.floor;
         }
+        batch.drain(..).for_each(|piece| sort(piece, &mut kept.pieces));
     }
-    // Small pieces wait for their turn; with `all`, nothing waits.
-    let mut ready = seat.ready.take();
-    let at_once = |piece: &Retired| all || MODEL || piece.bytes() >= LARGE;
-    let (free, small): (Vec<_>, Vec<_>) = free.into_iter().partition(at_once);
-    ready.extend(small);
     let held = batch.iter().chain(&kept.pieces).chain(&ready);
     let (items, bytes) = held.fold((0, 0), |(n, sum), piece| (n + 1, sum + piece.bytes()));
     // Nothing of ours is borrowed while pieces are freed: user code may retire more.
+    seat.bag_bytes.set(batch.iter().map(Retired::bytes).sum());
     seat.bag.replace(batch);
     seat.kept.replace(kept);
     seat.ready.replace(ready);
@@ -138,6 +143,7 @@ fn adopt(core: &Core, batch: &mut Vec<Retired>, kept: &mut Kept) {
     let has_garbage = |seat: &SeatState| seat.items.load(Ordering::Relaxed) > 0;
     while let Some(vacated) = Roster::take_vacant(&core.roster, has_garbage) {
         batch.append(&mut vacated.bag.borrow_mut());
+        vacated.bag_bytes.set(0);
         kept.pieces.append(&mut vacated.kept.borrow_mut().pieces);
         kept.pieces.append(&mut vacated.ready.borrow_mut());
         kept.look_at = 0;

@@ -36,6 +36,8 @@ pub(super) struct SeatState {
     pub(super) items: AtomicUsize,
     pub(super) bytes: AtomicUsize,
     pub(super) bag: RefCell<Vec<Retired>>,
+    /// Bytes of the pieces in `bag`.
+    pub(super) bag_bytes: Cell<usize>,
     pub(super) kept: RefCell<Kept>,
     /// Pieces past their grace period, freed one by one.
     pub(super) ready: RefCell<Vec<Retired>>,
@@ -91,6 +93,7 @@ impl SeatState {
             items: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             bag: RefCell::new(Vec::new()),
+            bag_bytes: Cell::new(0),
             kept: RefCell::new(Kept::default()),
             ready: RefCell::new(Vec::new()),
             orphan: Cell::new(None),

@@ -82,6 +82,12 @@ impl<'a> Peek<'a> {
         Self { era: &core.pulse.era, upper }
     }
 
+    /// The era that the section announced as its last.
+    #[inline(always)]
+    pub fn upper(&self) -> u64 {
+        self.upper
+    }
+
     /// To be asked after each load of a shared pointer: may it be followed? If not, give up, and ask the section (E3).
     #[inline(always)]
     #[must_use]

@@ -8,7 +8,6 @@
 //! | [`line`] | [`Line`]: a cache line of words, looked over at once |
 //! | [`quad`] | [`Quad`](quad::Quad): four hashes and their items on one cache line |
 //! | [`counter`] | [`Striped`]: a sum that threads change without sharing a line |
-//! | [`latch`] | [`Latch`](latch::Latch): a lock for short work |
 //! | [`padded`] | [`CachePadded`]: one value, its own cache lines |
 //! | [`backoff`] | [`Backoff`]: spin, then yield |
 //! | [`fork`] | has this process been forked since? |
@@ -39,7 +38,6 @@ pub(crate) mod backoff;
 pub(crate) mod barrier;
 pub(crate) mod counter;
 pub(crate) mod fork;
-pub(crate) mod latch;
 pub(crate) mod line;
 pub(crate) mod padded;
 pub(crate) mod pair;

@@ -4,9 +4,10 @@
 #[inline(always)]
 pub(crate) fn prefetch_write<T>(place: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch of any address is architecturally without effect on the program.
+    // SAFETY: a prefetch of any address is architecturally without effect on the program; older processors take this one for
+    // an instruction that does nothing.
     unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_ET0 }>(place.cast());
+        std::arch::asm!("prefetchw [{p}]", p = in(reg) place, options(nostack, readonly, preserves_flags));
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     prefetch_read(place);
