@@ -31,8 +31,8 @@ use super::core::{Core, Pair, Stop};
 use super::shard;
 use super::table::{Full, Plan, Table};
 use super::word::{EMPTY, shard_of};
-use crate::migrate::{capacity_for, next_capacity};
-use crate::reclaim::{Freed, Retired, Visit};
+use crate::migrate::{capacity_for, next_capacity, retire};
+use crate::reclaim::Visit;
 use crate::region::AllocError;
 use crate::sync::Ordering;
 use crate::sync::quad::{LANE_BITS, LANES};
@@ -324,34 +324,4 @@ impl Core {
         }
         Ok(())
     }
-}
-
-/// Hands a table to the domain, which frees it when nobody can be inside any more.
-///
-/// # Safety
-/// No link leads to the table any more, and it is retired once.
-unsafe fn retire(visit: &Visit<'_>, table: *mut Table) {
-    // SAFETY: not freed yet: it is retired below.
-    let (bytes, birth) = unsafe { &*table }.bytes_and_birth();
-    // SAFETY: a table may be freed by any thread, by `free_table`, which says when it is done.
-    let piece = unsafe { Retired::new(table.cast(), bytes, birth, free_table) };
-    // SAFETY: the caller has unlinked the table and calls once.
-    unsafe { visit.retire(piece) };
-}
-
-/// Frees the arrays piece by piece, then the table.
-///
-/// # Safety
-/// `place` is a table that nobody can reach; not called again after [`Freed::Done`].
-unsafe fn free_table(place: *mut ()) -> Freed {
-    let table = place.cast::<Table>();
-    // SAFETY: nobody else can reach the table.
-    let arrays = unsafe { &mut *table };
-    // SAFETY: nobody else can reach the table, and only this function follows.
-    if !unsafe { arrays.give_back() } {
-        return Freed::More;
-    }
-    // SAFETY: made from a box, and not used any more.
-    drop(unsafe { Box::from_raw(table) });
-    Freed::Done
 }

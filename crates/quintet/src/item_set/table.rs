@@ -16,7 +16,7 @@
 
 use super::shard::Shard;
 use super::word::{Birth, EMPTY};
-use crate::migrate::{Election, Work};
+use crate::migrate::{Election, Leave, Work};
 use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
 use crate::sync::prefetch::{prefetch_read, prefetch_write};
@@ -126,6 +126,21 @@ pub(crate) struct Sought {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Full;
 
+impl Leave for Table {
+    fn bytes_and_birth(&self) -> (usize, u64) {
+        (self.bytes(), self.plan.birth)
+    }
+
+    unsafe fn give_back(&mut self) -> bool {
+        // SAFETY: the caller's promise.
+        if !unsafe { self.lines.give_back() } {
+            return false;
+        }
+        // SAFETY: the caller's promise.
+        self.order.as_mut().is_none_or(|order| unsafe { order.give_back() })
+    }
+}
+
 impl Table {
     /// An empty table, into which `prev` will be migrated.
     pub(crate) fn try_new(plan: Plan, prev: Option<&Self>) -> Result<Box<Self>, AllocError> {
@@ -180,10 +195,6 @@ impl Table {
 
     pub(crate) fn bytes(&self) -> usize {
         self.lines.bytes() + self.order.as_ref().map_or(0, Buffer::bytes)
-    }
-
-    pub(crate) fn bytes_and_birth(&self) -> (usize, u64) {
-        (self.bytes(), self.plan.birth)
     }
 
     /// True for the one that shall retire the table.
@@ -449,18 +460,5 @@ impl Table {
             return Err(Full);
         }
         usize::try_from(slot).map_err(|_| Full)
-    }
-
-    /// Gives back memory, step by step; true when all is gone.
-    ///
-    /// # Safety
-    /// Nobody else can reach the table, and nothing but this and drop follows.
-    pub(crate) unsafe fn give_back(&mut self) -> bool {
-        // SAFETY: the caller's promise.
-        if !unsafe { self.lines.give_back() } {
-            return false;
-        }
-        // SAFETY: the caller's promise.
-        self.order.as_mut().is_none_or(|order| unsafe { order.give_back() })
     }
 }

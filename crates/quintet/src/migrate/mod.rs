@@ -6,7 +6,7 @@
 //! * *Who claims work?* Whoever is there: a shared cursor hands out chunks ([`Work::claim`]).
 //! * *Who copies?* Whoever claimed the chunk; when it sleeps, anybody else: after the last chunk is handed out, claims
 //!   give out again what is not finished. A copy must therefore be idempotent.
-//! * *Who retires?* Whoever sees that all chunks are done.
+//! * *Who retires?* Whoever sees that all chunks are done ([`retire`]).
 //!
 //! What a chunk is, and how an entry is copied, is the table's business.
 //!
@@ -18,8 +18,10 @@
 //! **M4.** `claim` returns `None` if and only if it saw every chunk done; from then on it always does.
 //! **M5.** The words below `swept` are full. It only saves time: searching from 0 would give the same answers.
 
+mod leave;
 mod pace;
 mod work;
 
+pub(crate) use leave::{Leave, retire};
 pub(crate) use pace::{capacity_for, least_quota, load_of, next_capacity};
 pub(crate) use work::{Election, Work};

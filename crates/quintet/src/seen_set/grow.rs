@@ -26,7 +26,8 @@
 use super::budget::SeenError;
 use super::core::{Core, Stop};
 use super::table::{Plan, Table};
-use crate::reclaim::{Freed, Retired, Section};
+use crate::migrate::retire;
+use crate::reclaim::Section;
 use crate::region::AllocError;
 use crate::sync::line::LINE;
 use crate::sync::{MODEL, Ordering};
@@ -224,35 +225,4 @@ impl Core {
             self.help(section, segment, table, next);
         }
     }
-}
-
-/// Hands a table to the domain, which frees it when nobody can be inside any more.
-///
-/// # Safety
-/// No link leads to the table any more, and it is retired once.
-unsafe fn retire(section: &Section<'_>, table: *mut Table) {
-    // SAFETY: not freed yet: it is retired below.
-    let left = unsafe { &*table };
-    let (bytes, birth) = (left.bytes(), left.plan().birth);
-    // SAFETY: a table may be freed by any thread, by `free_table`, which says when it is done.
-    let piece = unsafe { Retired::new(table.cast(), bytes, birth, free_table) };
-    // SAFETY: the caller has unlinked the table and calls once.
-    unsafe { section.retire(piece) };
-}
-
-/// Frees the lines piece by piece, then the table.
-///
-/// # Safety
-/// `place` is a table that nobody can reach; not called again after [`Freed::Done`].
-unsafe fn free_table(place: *mut ()) -> Freed {
-    let table = place.cast::<Table>();
-    // SAFETY: nobody else can reach the table.
-    let lines = unsafe { (*table).lines_mut() };
-    // SAFETY: no reference to a line is left, and none is made: only this function follows.
-    if !unsafe { lines.give_back() } {
-        return Freed::More;
-    }
-    // SAFETY: made from a box, and not used any more.
-    drop(unsafe { Box::from_raw(table) });
-    Freed::Done
 }

@@ -14,7 +14,7 @@
 use super::budget::Account;
 use super::ground::Lines;
 use super::word::{EMPTY, FROZEN, Split, is_full};
-use crate::migrate::{Election, Work};
+use crate::migrate::{Election, Leave, Work};
 use crate::region::AllocError;
 use crate::sync::line::{LINE, Line, Slots};
 use crate::sync::{
@@ -82,6 +82,17 @@ pub(crate) enum Seen {
     Never,
 }
 
+impl Leave for Table {
+    fn bytes_and_birth(&self) -> (usize, u64) {
+        (self.bytes(), self.plan.birth)
+    }
+
+    unsafe fn give_back(&mut self) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.lines.give_back() }
+    }
+}
+
 impl Table {
     /// Bytes of a table with so many slots.
     pub(crate) fn bytes_for(slots: usize) -> usize {
@@ -132,11 +143,6 @@ impl Table {
 
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// The lines, to be given back piece by piece.
-    pub(crate) fn lines_mut(&mut self) -> &mut Lines {
-        &mut self.lines
     }
 
     /// True if the table is as it mostly is: no successor, open for inserts.

@@ -24,8 +24,8 @@ use super::access::Access;
 use super::core::{Core, Due, Stop};
 use super::table::{Plan, Table};
 use super::word::Shape;
-use crate::migrate::next_capacity;
-use crate::reclaim::{Freed, Retired, Section};
+use crate::migrate::{next_capacity, retire};
+use crate::reclaim::Section;
 use crate::region::AllocError;
 use crate::sync::Ordering;
 use std::ptr;
@@ -234,34 +234,4 @@ impl Core {
         }
         Ok(())
     }
-}
-
-/// Hands a table to the domain, which frees it when nobody can be inside any more.
-///
-/// # Safety
-/// No link leads to the table any more, and it is retired once.
-unsafe fn retire(section: &Section<'_>, table: *mut Table) {
-    // SAFETY: not freed yet: it is retired below.
-    let (bytes, birth) = unsafe { &*table }.size_and_birth();
-    // SAFETY: a table may be freed by any thread, by `free_table`, which says when it is done.
-    let piece = unsafe { Retired::new(table.cast(), bytes, birth, free_table) };
-    // SAFETY: the caller has unlinked the table and calls once.
-    unsafe { section.retire(piece) };
-}
-
-/// Frees the slots piece by piece, then the table.
-///
-/// # Safety
-/// `place` is a table that nobody can reach; not called again after [`Freed::Done`].
-unsafe fn free_table(place: *mut ()) -> Freed {
-    let table = place.cast::<Table>();
-    // SAFETY: nobody else can reach the table.
-    let slots = unsafe { (*table).slots_mut() };
-    // SAFETY: no reference to a slot is left, and none is made: only this function follows.
-    if !unsafe { slots.give_back() } {
-        return Freed::More;
-    }
-    // SAFETY: made from a box, and not used any more.
-    drop(unsafe { Box::from_raw(table) });
-    Freed::Done
 }

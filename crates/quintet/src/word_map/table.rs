@@ -15,7 +15,7 @@
 use super::overflow::Overflow;
 use super::word::{GROUP, SPARE_BITS, STEP, Shape, SlotWord, Sought, State};
 use crate::hash::WordMixer;
-use crate::migrate::{Election, Work, load_of};
+use crate::migrate::{Election, Leave, Work, load_of};
 use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
 use crate::sync::pair::find;
@@ -87,6 +87,17 @@ pub(crate) struct Seen {
     pub(crate) value: u64,
 }
 
+impl Leave for Table {
+    fn bytes_and_birth(&self) -> (usize, u64) {
+        (self.bytes(), self.plan.birth)
+    }
+
+    unsafe fn give_back(&mut self) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.slots.give_back() }
+    }
+}
+
 impl Table {
     /// A table of EMPTY slots.
     pub(crate) fn try_new(plan: Plan) -> Result<Box<Self>, AllocError> {
@@ -124,15 +135,6 @@ impl Table {
 
     pub(crate) fn bytes(&self) -> usize {
         self.slots.bytes()
-    }
-
-    pub(crate) fn size_and_birth(&self) -> (usize, u64) {
-        (self.bytes(), self.plan.birth)
-    }
-
-    /// The memory, once nobody can reach the table any more.
-    pub(crate) fn slots_mut(&mut self) -> &mut Buffer<AtomicPair> {
-        &mut self.slots
     }
 
     #[inline(always)]

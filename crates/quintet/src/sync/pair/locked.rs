@@ -1,0 +1,85 @@
+//! For tools that understand locks: a spin lock beside the words.
+
+use super::Words;
+use crate::sync::{AtomicU64, Backoff, Ordering};
+
+/// See the room's page. Zero is "unlocked".
+#[repr(C, align(16))]
+pub(crate) struct AtomicPair {
+    first: AtomicU64,
+    second: AtomicU64,
+    lock: AtomicU64,
+}
+
+impl AtomicPair {
+    pub(crate) const fn new(first: u64, second: u64) -> Self {
+        Self {
+            first: AtomicU64::new(first),
+            second: AtomicU64::new(second),
+            lock: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn supported() -> bool {
+        true
+    }
+
+    fn locked<R>(&self, body: impl FnOnce() -> R) -> R {
+        let mut backoff = Backoff::new();
+        // ORDERING: Acquire of the lock, partner: the Release store below.
+        while self.lock.swap(1, Ordering::Acquire) != 0 {
+            backoff.snooze();
+        }
+        let result = body();
+        self.lock.store(0, Ordering::Release);
+        result
+    }
+
+    fn words(&self) -> Words {
+        // ORDERING: Relaxed, under the lock.
+        (self.first.load(Ordering::Relaxed), self.second.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn load(&self) -> Words {
+        self.locked(|| self.words())
+    }
+
+    pub(crate) fn load_two([first, second]: &[Self; 2]) -> [Words; 2] {
+        [first.load(), second.load()]
+    }
+
+    /// P6.
+    pub(crate) fn store(&self, new: Words) {
+        self.locked(|| {
+            // ORDERING: Relaxed, under the lock.
+            self.first.store(new.0, Ordering::Relaxed);
+            self.second.store(new.1, Ordering::Relaxed);
+        });
+    }
+
+    pub(crate) fn load_first(&self) -> u64 {
+        self.load().0
+    }
+
+    pub(crate) fn load_second(&self) -> u64 {
+        self.load().1
+    }
+
+    /// P5: the pair is `old`, or its first word is `first` already.
+    pub(crate) fn settle(&self, old: Words, first: u64) {
+        let _ = self.compare_exchange(old, (first, old.1));
+    }
+
+    pub(crate) fn compare_exchange(&self, old: Words, new: Words) -> Result<(), Words> {
+        self.locked(|| {
+            let found = self.words();
+            if found != old {
+                return Err(found);
+            }
+            // ORDERING: Relaxed, under the lock.
+            self.first.store(new.0, Ordering::Relaxed);
+            self.second.store(new.1, Ordering::Relaxed);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,225 @@
+//! Two adjacent words that change together.
+//!
+//! **P1.** [`AtomicPair::load`] returns the two words of one moment.
+//! **P2.** [`AtomicPair::compare_exchange`] replaces both words if and only if both are as expected.
+//! **P3.** [`AtomicPair::load_first`] and [`AtomicPair::load_second`] read one word each; two calls may see two moments.
+//! **P5.** [`AtomicPair::settle`] replaces the first word of a pair that changes no more except by this very call, made by whomever:
+//! then a plain store is as good as an exchange.
+//! **P4.** Every load is Acquire, every successful exchange is AcqRel: whoever sees a pair sees what
+//! its writer did before. The partner of each load is the exchange that stored what it read.
+//!
+//! **P6.** [`AtomicPair::store`] replaces both words at one moment, Release. Only where a protocol lets nobody else change the pair meanwhile.
+//!
+//! The address is 16-byte aligned, and all bytes zero is a valid pair (0, 0).
+//!
+//! | Where | How |
+//! |---|---|
+//! | x86-64 | inline assembly: `lock cmpxchg16b`; a 16-byte vector load, which is atomic on every processor with AVX, else `lock cmpxchg16b` as a load |
+//! | elsewhere | `portable-atomic`: native where the target has it, a lock where not |
+//! | ThreadSanitizer, Miri | a spin lock beside the words, which both tools understand |
+//! | loom, shuttle | one atomic word that names an interned pair, so that a pair is a single access |
+//!
+//! This file is the only place where accesses of two sizes may meet; that is why they are assembly there.
+
+/// Both words of a pair.
+pub(crate) type Words = (u64, u64);
+
+/// The first of adjacent pairs whose first word is `word` plus `STEP` times its index. Each word is loaded once (P3, P4), and no branch
+/// depends on them.
+#[inline(always)]
+pub(crate) fn find<const N: usize, const STEP: u64>(
+    pairs: &[AtomicPair; N],
+    word: u64,
+) -> Option<&AtomicPair> {
+    #[cfg(all(
+        target_arch = "x86_64",
+        not(any(quintet_loom, quintet_shuttle, quintet_tsan, miri))
+    ))]
+    if N == 4 {
+        // SAFETY: four pairs.
+        let found = unsafe { x86::find_of_four::<STEP>(&raw const pairs[0], word) };
+        // SAFETY: null, or one of them.
+        return unsafe { found.as_ref() };
+    }
+    let sought = |index: usize| word.wrapping_add(index as u64 * STEP);
+    pairs
+        .iter()
+        .enumerate()
+        .find(|(index, pair)| pair.load_first() == sought(*index))
+        .map(|(_, pair)| pair)
+}
+
+/// Which of two loaded pairs has a first word that is `word` under `mask` (2: neither), and the second word of that pair. No branch depends on the
+/// words: where both are as likely, half of all predictions would fail. The later pair wins.
+#[inline(always)]
+pub(crate) fn select(pairs: [Words; 2], mask: u64, word: u64) -> (u32, u64) {
+    let [zero, one] = pairs;
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let (mut index, mut second) = (2u64, zero.1);
+        // SAFETY: registers only. The compiler would turn the same in its own language into branches.
+        unsafe {
+            std::arch::asm!(
+                "and {zero}, {mask}",
+                "and {one}, {mask}",
+                "xor {place:e}, {place:e}",
+                "cmp {zero}, {word}",
+                "cmove {index}, {place}",
+                "mov {place:e}, 1",
+                "cmp {one}, {word}",
+                "cmove {index}, {place}",
+                "cmove {second}, {other}",
+                zero = inout(reg) zero.0 => _,
+                one = inout(reg) one.0 => _,
+                mask = in(reg) mask,
+                word = in(reg) word,
+                other = in(reg) one.1,
+                place = out(reg) _,
+                index = inout(reg) index,
+                second = inout(reg) second,
+                options(pure, nomem, nostack),
+            );
+        }
+        (index as u32, second)
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    match (zero.0 & mask == word, one.0 & mask == word) {
+        (_, true) => (1, one.1),
+        (true, false) => (0, zero.1),
+        _ => (2, zero.1),
+    }
+}
+
+#[cfg(all(any(quintet_tsan, miri), not(any(quintet_loom, quintet_shuttle))))]
+pub(crate) use locked::AtomicPair;
+#[cfg(any(quintet_loom, quintet_shuttle))]
+pub(crate) use model::AtomicPair;
+#[cfg(not(any(target_arch = "x86_64", quintet_loom, quintet_shuttle, quintet_tsan, miri)))]
+pub(crate) use portable::AtomicPair;
+#[cfg(all(
+    target_arch = "x86_64",
+    not(any(quintet_loom, quintet_shuttle, quintet_tsan, miri))
+))]
+pub(crate) use x86::AtomicPair;
+
+#[cfg(all(target_arch = "x86_64", not(any(quintet_loom, quintet_shuttle, quintet_tsan, miri))))]
+mod x86;
+
+#[cfg(not(any(target_arch = "x86_64", quintet_loom, quintet_shuttle, quintet_tsan, miri)))]
+mod portable;
+
+#[cfg(all(any(quintet_tsan, miri), not(any(quintet_loom, quintet_shuttle))))]
+mod locked;
+
+#[cfg(any(quintet_loom, quintet_shuttle))]
+mod model;
+
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests {
+    use super::{AtomicPair, find, select};
+
+    #[test]
+    fn selects_the_pair_with_the_word() {
+        let pairs = [(0x70_01, 1), (0x80_01, 2)];
+        assert_eq!(select(pairs, 0xff_ff, 0x70_01), (0, 1));
+        assert_eq!(select(pairs, 0xff_00, 0x80_00), (1, 2));
+        assert_eq!(select(pairs, 0xff_00, 0x90_00).0, 2);
+        assert_eq!(select(pairs, 0xff, 1), (1, 2), "both: the later");
+    }
+
+    #[test]
+    fn finds_the_first_pair_with_its_own_word() {
+        let pairs = [7, 16, 23, 0].map(|first| AtomicPair::new(first, first + 1));
+        let found = |word| find::<4, 8>(&pairs, word).map(AtomicPair::load);
+        assert_eq!(found(7), Some((7, 8)), "index 0 wins over index 2");
+        assert_eq!(found(8), Some((16, 17)));
+        assert_eq!(found(0u64.wrapping_sub(24)), Some((0, 1)), "sums wrap around");
+        assert_eq!(found(16), None, "the word of index 1 counts at index 1 only");
+        let two = [5, 9].map(|first| AtomicPair::new(first, 0));
+        assert_eq!(find::<2, 4>(&two, 5).map(AtomicPair::load_first), Some(5));
+        assert!(find::<2, 4>(&two, 9).is_none());
+    }
+
+    #[test]
+    fn exchange_needs_both_words() {
+        let pair = AtomicPair::new(1, 2);
+        assert_eq!(pair.load(), (1, 2));
+        assert_eq!(pair.compare_exchange((1, 3), (9, 9)), Err((1, 2)));
+        assert_eq!(pair.compare_exchange((3, 2), (9, 9)), Err((1, 2)));
+        assert_eq!(pair.compare_exchange((1, 2), (u64::MAX, 7)), Ok(()));
+        assert_eq!((pair.load_first(), pair.load_second()), (u64::MAX, 7));
+        pair.store((8, u64::MAX));
+        assert_eq!(AtomicPair::load_two(&[pair, AtomicPair::new(3, 4)]), [(8, u64::MAX), (3, 4)]);
+        assert!(AtomicPair::supported());
+    }
+
+    /// A single storer, as the rule demands; whoever loads sees both words of one store (P6).
+    #[test]
+    fn stores_are_never_torn() {
+        let pair = AtomicPair::new(0, !0);
+        std::thread::scope(|scope| {
+            let storer = scope.spawn(|| (1..60_000u64).for_each(|word| pair.store((word, !word))));
+            while !storer.is_finished() {
+                let (first, second) = pair.load();
+                assert_eq!(second, !first, "torn");
+            }
+        });
+    }
+
+    /// Writers keep `second == !first`; a torn load would show anything else (P1, P2).
+    #[test]
+    fn loads_are_never_torn_and_no_exchange_is_lost() {
+        let pair = AtomicPair::new(0, !0);
+        let (threads, each) = (3u64, 20_000u64);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    for _ in 0..each {
+                        let mut seen = pair.load();
+                        loop {
+                            assert_eq!(seen.1, !seen.0, "torn");
+                            let next = (seen.0 + 1, !(seen.0 + 1));
+                            match pair.compare_exchange(seen, next) {
+                                Ok(()) => break,
+                                Err(found) => seen = found,
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(pair.load(), (threads * each, !(threads * each)));
+    }
+}
+
+#[cfg(all(test, quintet_loom))]
+mod loom_tests {
+    use super::AtomicPair;
+    use crate::sync::{Arc, thread};
+
+    /// What a pair publishes is seen by whoever loads it (P4), and two single loads may be of two moments (P3).
+    #[test]
+    fn loom_pair_publishes_and_may_be_read_torn() {
+        use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+        static TORN: AtomicBool = AtomicBool::new(false);
+        loom::model(|| {
+            let pair = Arc::new(AtomicPair::new(0, 0));
+            let data = Arc::new(crate::sync::AtomicU64::new(0));
+            let (other_pair, other_data) = (Arc::clone(&pair), Arc::clone(&data));
+            let writer = thread::spawn(move || {
+                other_data.store(5, crate::sync::Ordering::Relaxed);
+                other_pair.compare_exchange((0, 0), (1, 1)).unwrap();
+            });
+            let (first, second) = (pair.load_first(), pair.load_second());
+            assert!(first <= second, "a later load never sees an earlier moment");
+            if first != second {
+                TORN.store(true, Relaxed);
+            }
+            if pair.load() == (1, 1) {
+                assert_eq!(data.load(crate::sync::Ordering::Relaxed), 5);
+            }
+            writer.join().unwrap();
+        });
+        assert!(TORN.load(Relaxed), "the model must be able to tear");
+    }
+}

@@ -1,0 +1,189 @@
+//! By inline assembly.
+
+use super::Words;
+use std::arch::asm;
+use std::arch::x86_64::__m128i;
+use std::cell::UnsafeCell;
+
+/// See the room's page.
+#[repr(C, align(16))]
+pub(crate) struct AtomicPair(UnsafeCell<[u64; 2]>);
+
+// SAFETY: all shared access goes through the atomic instructions below.
+unsafe impl Sync for AtomicPair {}
+
+/// See [`find`](super::find); null if there is none.
+///
+/// # Safety
+/// Four pairs are there.
+#[inline(always)]
+pub(super) unsafe fn find_of_four<const STEP: u64>(
+    pairs: *const AtomicPair,
+    word: u64,
+) -> *const AtomicPair {
+    let found: *const AtomicPair;
+    // SAFETY: the places are valid and aligned. ORDERING: Acquire, as in `load_vector`.
+    unsafe {
+        asm!(
+            "xor {found:e}, {found:e}",
+            "lea {sought}, [{word} + 3 * {step}]",
+            "cmp qword ptr [{pairs} + 48], {sought}",
+            "lea {place}, [{pairs} + 48]",
+            "cmove {found}, {place}",
+            "lea {sought}, [{word} + 2 * {step}]",
+            "cmp qword ptr [{pairs} + 32], {sought}",
+            "lea {place}, [{pairs} + 32]",
+            "cmove {found}, {place}",
+            "lea {sought}, [{word} + {step}]",
+            "cmp qword ptr [{pairs} + 16], {sought}",
+            "lea {place}, [{pairs} + 16]",
+            "cmove {found}, {place}",
+            "cmp qword ptr [{pairs}], {word}",
+            "cmove {found}, {pairs}",
+            found = out(reg) found,
+            sought = out(reg) _,
+            place = out(reg) _,
+            pairs = in(reg) pairs,
+            word = in(reg) word,
+            step = const STEP,
+            options(nostack),
+        );
+    }
+    found
+}
+
+impl AtomicPair {
+    pub(crate) const fn new(first: u64, second: u64) -> Self {
+        Self(UnsafeCell::new([first, second]))
+    }
+
+    /// False on the few early 64-bit processors without a 16-byte compare-exchange.
+    pub(crate) fn supported() -> bool {
+        std::arch::is_x86_feature_detected!("cmpxchg16b")
+    }
+
+    #[inline(always)]
+    pub(crate) fn load(&self) -> Words {
+        if std::arch::is_x86_feature_detected!("avx") {
+            self.load_vector()
+        } else {
+            self.load_exchange()
+        }
+    }
+
+    #[inline(always)]
+    fn load_vector(&self) -> Words {
+        let both: __m128i;
+        // SAFETY: the place is valid and 16-byte aligned; with AVX an aligned 16-byte load is one access (P1).
+        // ORDERING: every x86 load is Acquire, and the block, which may touch any memory as far as the
+        // compiler knows, keeps later accesses behind it (P4).
+        unsafe {
+            asm!("movdqa {both}, xmmword ptr [{place}]", both = out(xmm_reg) both,
+                 place = in(reg) self.0.get(), options(nostack, preserves_flags));
+        }
+        // SAFETY: both types are 16 bytes without invalid values.
+        let [first, second]: [u64; 2] = unsafe { std::mem::transmute(both) };
+        (first, second)
+    }
+
+    /// Two neighbours, each of its own moment, the first before the second.
+    #[inline(always)]
+    pub(crate) fn load_two([first, second]: &[Self; 2]) -> [Words; 2] {
+        if std::arch::is_x86_feature_detected!("avx") {
+            [first.load_vector(), second.load_vector()]
+        } else {
+            [first.load_exchange(), second.load_exchange()]
+        }
+    }
+
+    /// P6.
+    #[inline(always)]
+    pub(crate) fn store(&self, new: Words) {
+        if std::arch::is_x86_feature_detected!("avx") {
+            // SAFETY: both types are 16 bytes without invalid values.
+            let both: __m128i = unsafe { std::mem::transmute([new.0, new.1]) };
+            // SAFETY: the place is valid, writable and 16-byte aligned; with AVX an aligned 16-byte store is one
+            // access. ORDERING: every x86 store is Release, and the compiler keeps earlier accesses before the block.
+            unsafe {
+                asm!("movdqa xmmword ptr [{place}], {both}", both = in(xmm_reg) both,
+                     place = in(reg) self.0.get(), options(nostack, preserves_flags));
+            }
+        } else {
+            self.store_exchange(new);
+        }
+    }
+
+    #[cold]
+    fn store_exchange(&self, new: Words) {
+        let mut old = self.load_exchange();
+        while let Err(found) = self.compare_exchange(old, new) {
+            old = found;
+        }
+    }
+
+    #[cold]
+    fn load_exchange(&self) -> Words {
+        match self.compare_exchange((0, 0), (0, 0)) {
+            Ok(()) => (0, 0),
+            Err(found) => found,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn load_first(&self) -> u64 {
+        let word: u64;
+        // SAFETY: the place is valid and aligned. ORDERING: Acquire, as in `load_vector`.
+        unsafe {
+            asm!("mov {word}, qword ptr [{place}]", word = out(reg) word,
+                 place = in(reg) self.0.get(), options(nostack, preserves_flags));
+        }
+        word
+    }
+
+    #[inline(always)]
+    pub(crate) fn load_second(&self) -> u64 {
+        let word: u64;
+        // SAFETY: the place is valid and aligned. ORDERING: Acquire, as in `load_vector`.
+        unsafe {
+            asm!("mov {word}, qword ptr [{place} + 8]", word = out(reg) word,
+                 place = in(reg) self.0.get(), options(nostack, preserves_flags));
+        }
+        word
+    }
+
+    /// P5: the pair is `old`, or its first word is `first` already.
+    #[inline(always)]
+    pub(crate) fn settle(&self, _old: Words, first: u64) {
+        // SAFETY: the place is valid, writable and aligned. ORDERING: every x86 store is Release, and the
+        // compiler keeps earlier accesses before the block.
+        unsafe {
+            asm!("mov qword ptr [{place}], {first}", place = in(reg) self.0.get(), first = in(reg) first,
+                 options(nostack, preserves_flags));
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn compare_exchange(&self, old: Words, new: Words) -> Result<(), Words> {
+        let (found_first, found_second): (u64, u64);
+        let done: u64;
+        // SAFETY: the place is valid, writable and 16-byte aligned. rbx is reserved by the compiler, so the new
+        // first word is swapped in and out around the instruction; flags are clobbered, as declared. Registers
+        // are named one by one: a free choice may fall on rbx, which is not what it was in between.
+        // ORDERING: a locked instruction is a full barrier (P4).
+        unsafe {
+            asm!(
+                "xchg rsi, rbx",
+                "lock cmpxchg16b xmmword ptr [rdi]",
+                "sete cl",
+                "mov rbx, rsi",
+                inout("rsi") new.0 => _,
+                in("rdi") self.0.get(),
+                inout("rcx") new.1 => done,
+                inout("rax") old.0 => found_first,
+                inout("rdx") old.1 => found_second,
+                options(nostack),
+            );
+        }
+        if done as u8 != 0 { Ok(()) } else { Err((found_first, found_second)) }
+    }
+}
