@@ -16,6 +16,7 @@
 pub mod algorithm {}
 
 mod access;
+mod aim;
 mod builder;
 mod core;
 mod grow;

@@ -12,6 +12,7 @@
 //! **T6.** A probe goes through the slots of a group, beginning at the key's turn and round to it again, and then to the next group.
 //! So a group with the key, or with an EMPTY, is the last one of its probe.
 
+use super::aim::{Aim, has_empty};
 use super::overflow::Overflow;
 use super::word::{GROUP, SPARE_BITS, STEP, Shape, SlotWord, Sought, State};
 use crate::hash::WordMixer;
@@ -24,7 +25,6 @@ use crate::sync::{
     AtomicBool, AtomicPair, AtomicPtr, AtomicUsize, CachePadded, MODEL, Ordering, load_hint,
 };
 use std::fmt;
-use std::ptr;
 
 /// What a table is made with.
 #[derive(Clone, Copy, Debug)]
@@ -382,70 +382,6 @@ impl Table {
         let word = SlotWord::from_bits(self.slot(index).load_first());
         (word.state() == State::Live).then(|| self.shape.displacement(word))
     }
-}
-
-/// The home of a key in a grouped table: what the usual operations look at and nothing else.
-#[derive(Clone, Copy)]
-pub(crate) struct Aim<'t> {
-    group: &'t [AtomicPair; GROUP],
-    /// The key's word in the first slot, LIVE.
-    live: SlotWord,
-    turn: usize,
-}
-
-impl<'t> Aim<'t> {
-    /// The key's slot and its value, if it is LIVE in its home. No branch depends on which slot it is.
-    #[inline(always)]
-    pub(crate) fn find(&self) -> Option<(&'t AtomicPair, u64)> {
-        let slot = find::<GROUP, STEP>(self.group, self.live.bits())?;
-        Some((slot, slot.load_second()))
-    }
-
-    /// Replaces the value of a key that was found (T2).
-    #[inline(always)]
-    pub(crate) fn replace(&self, found: (&AtomicPair, u64), value: u64) -> bool {
-        let (slot, before) = found;
-        let word = self.word_in(slot).bits();
-        slot.compare_exchange((word, before), (word, value)).is_ok()
-    }
-
-    /// Removes a key that was found.
-    #[inline(always)]
-    pub(crate) fn remove(&self, found: (&AtomicPair, u64)) -> bool {
-        let (slot, before) = found;
-        let word = self.word_in(slot);
-        slot.compare_exchange((word.bits(), before), (word.with(State::Tomb).bits(), before))
-            .is_ok()
-    }
-
-    /// The LIVE word of the key in a slot of its home.
-    #[inline(always)]
-    fn word_in(&self, slot: &AtomicPair) -> SlotWord {
-        let offset = ptr::from_ref(slot).addr() - self.group.as_ptr().addr();
-        self.live.further(offset / size_of::<AtomicPair>())
-    }
-
-    /// True if the slot where the key's probe begins is EMPTY: then it is absent (T4).
-    #[inline(always)]
-    pub(crate) fn is_free(&self) -> bool {
-        self.group[self.turn].load_first() == SlotWord::EMPTY.bits()
-    }
-
-    /// Takes that slot.
-    #[inline(always)]
-    pub(crate) fn take(&self, value: u64) -> bool {
-        let word = self.live.further(self.turn).bits();
-        self.group[self.turn].compare_exchange((SlotWord::EMPTY.bits(), 0), (word, value)).is_ok()
-    }
-}
-
-/// True if a slot of the group is EMPTY; without a branch.
-#[inline(always)]
-fn has_empty(group: &[AtomicPair; GROUP]) -> bool {
-    // The top bit of `(x - 1) & !x` says that x is 0.
-    let zeros = |bits: u64| bits.wrapping_sub(1) & !bits;
-    let any = group.iter().fold(0, |any, slot| any | zeros(slot.load_first()));
-    any >> (u64::BITS - 1) != 0
 }
 
 /// A walk from a key's home to its place (T4, T6).
