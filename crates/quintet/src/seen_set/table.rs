@@ -439,3 +439,28 @@ impl Drop for Table {
         self.account.give_back(self.bytes);
     }
 }
+
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests {
+    use super::super::ground::Ground;
+    use super::*;
+    use crate::region::Pages;
+
+    /// A later line may still have an EMPTY, but somebody else may be putting the same key into the successor already.
+    #[test]
+    fn a_probe_ends_at_a_frozen_slot() {
+        const LINES: usize = 4;
+        let account = Arc::new(Account::new(None));
+        account.book_table(Table::bytes_for(LINES * LINE)).unwrap();
+        let lines = Ground::new(Pages::default()).lines(0, 0, |_| Some(LINES), 1).unwrap();
+        let (split, slots) = (Split::new(32, 0), LINES * LINE);
+        let plan = Plan { split, slots, before: 0, max_fill: 0.75, growths: 0, birth: 0 };
+        let table = Table::try_new(plan, lines, &account).unwrap();
+        for tag in (0..LINES as u64).map(|quarter| split.tag(quarter << 62 | 1 << 40)) {
+            let look = || table.look(&mut table.walk(tag), tag, |_| false);
+            assert!(matches!(look(), Seen::Empty(_)));
+            table.home(tag).words().iter().for_each(|slot| assert_eq!(Table::freeze(slot), FROZEN));
+            assert_eq!(look(), Seen::Never);
+        }
+    }
+}
