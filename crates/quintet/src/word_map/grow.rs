@@ -141,7 +141,7 @@ impl Core {
             Due::Nothing => false,
             Due::Growing => table.used() >= table.threshold(),
             Due::Shrinking => {
-                table.shape().bits() > Shape::MIN_BITS && self.len() < table.threshold() / 4
+                self.len() < table.threshold() / 4 && self.next_bits(table) < table.plan().bits
             }
         };
         // ORDERING: Acquire: as in `follow`.

@@ -153,3 +153,19 @@ fn a_flood_under_two_seeds_ends_in_the_list() {
     assert_eq!(handle.get(keys[13]), Some(99));
     assert_eq!(map.len(), 14);
 }
+
+/// 10,000 entries are less than a quarter of what their table may hold, yet too many for the next smaller one, which is filled by half as much.
+#[test]
+fn a_window_is_not_shrunk_into_a_table_of_the_same_size() {
+    const WINDOW: u64 = 10_000;
+    let map = WordMap::<u64, u64>::new();
+    let handle = map.handle();
+    (0..WINDOW).for_each(|key| drop(handle.insert(key, key)));
+    let before = map.stats().migrations;
+    for key in WINDOW..11 * WINDOW {
+        handle.insert(key, key);
+        assert_eq!(handle.remove(key - WINDOW), Some(key - WINDOW));
+    }
+    let migrations = map.stats().migrations - before;
+    assert!(migrations <= 8, "{migrations} migrations for 100,000 changes");
+}
