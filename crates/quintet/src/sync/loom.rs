@@ -99,8 +99,8 @@ pub(crate) fn model(preemptions: usize, check: impl Fn() + Sync + Send + 'static
     builder.check(check);
 }
 
-/// The same for tables that migrate: up to one preemption, and half a minute unless LOOM_MAX_PREEMPTIONS asks for all. What is then
-/// left are late steps with old values of words that many steps look at.
+/// The same for tables that migrate: up to one preemption, and for half a minute unless LOOM_MAX_PREEMPTIONS asks for all. A model that
+/// is stopped has not seen every order.
 #[cfg(test)]
 pub(crate) fn model_of_growth(check: impl Fn() + Sync + Send + 'static) {
     let mut builder = ::loom::model::Builder::new();
