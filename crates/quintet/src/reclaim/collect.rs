@@ -104,26 +104,23 @@ pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
     if seal(core, &mut batch) {
         let scan = Scan::of(core);
         // Small pieces wait for their turn; with `all`, nothing waits.
-        let mut sort = |piece: Retired, stay: &mut Vec<Retired>| {
+        let mut sort = |piece: Retired| {
             if !scan.allows(&piece) {
-                stay.push(piece);
-            } else if all || MODEL || piece.bytes() >= LARGE {
-                free.push(piece);
-            } else {
-                ready.push(piece);
+                return Some(piece);
             }
+            let now = all || MODEL || piece.bytes() >= LARGE;
+            if now { &mut free } else { &mut ready }.push(piece);
+            None
         };
-        if all || scan.floor > kept.floor || kept.pieces.len() >= kept.look_at {
-            let mut stay = Vec::new();
-            kept.pieces.drain(..).for_each(|piece| sort(piece, &mut stay));
-            std::mem::swap(&mut kept.pieces, &mut stay);
-            kept.look_at = (2 * kept.pieces.len()).max(BATCH);
-            kept.floor = scan.floor;
+        if all || kept.is_worth_a_look(scan.floor) {
+            kept.look(&mut sort);
         }
-        batch.drain(..).for_each(|piece| sort(piece, &mut kept.pieces));
+        batch.drain(..).filter_map(sort).for_each(|piece| kept.push(piece));
+        kept.set_floor(scan.floor);
     }
-    let held = batch.iter().chain(&kept.pieces).chain(&ready);
+    let held = batch.iter().chain(&ready);
     let (items, bytes) = held.fold((0, 0), |(n, sum), piece| (n + 1, sum + piece.bytes()));
+    let (items, bytes) = (items + kept.len(), bytes + kept.bytes());
     // Nothing of ours is borrowed while pieces are freed: user code may retire more.
     seat.bag_bytes.set(batch.iter().map(Retired::bytes).sum());
     seat.bag.replace(batch);
@@ -144,9 +141,8 @@ fn adopt(core: &Core, batch: &mut Vec<Retired>, kept: &mut Kept) {
     while let Some(vacated) = Roster::take_vacant(&core.roster, has_garbage) {
         batch.append(&mut vacated.bag.borrow_mut());
         vacated.bag_bytes.set(0);
-        kept.pieces.append(&mut vacated.kept.borrow_mut().pieces);
-        kept.pieces.append(&mut vacated.ready.borrow_mut());
-        kept.look_at = 0;
+        let theirs = vacated.kept.borrow_mut().take();
+        kept.adopt(theirs.into_iter().chain(vacated.ready.take()));
         vacated.count(0, 0);
     }
 }

@@ -163,7 +163,7 @@ impl Drop for Core {
         let mut pieces = std::mem::take(self.returning.get_mut());
         self.roster.visit(|seat| {
             pieces.append(&mut seat.bag.borrow_mut());
-            pieces.append(&mut seat.kept.borrow_mut().pieces);
+            pieces.append(&mut seat.kept.borrow_mut().take());
             pieces.append(&mut seat.ready.borrow_mut());
             seat.count(0, 0);
             drop(seat.orphan.take());

@@ -5,6 +5,7 @@
 //! | `lower`, `upper`, `items`, `bytes`, `thread`, `forks` | the owner (or the at-fork sweep) | everybody |
 //! | everything else | the owner | the owner; the domain's drop |
 
+use super::collect::{BATCH, BATCH_BYTES};
 use super::retired::Retired;
 use crate::roster::Seat;
 use crate::sync::{AtomicU64, AtomicUsize, Barrier, Ordering};
@@ -48,11 +49,62 @@ pub(super) struct SeatState {
 /// Sealed pieces that some seat still holds back (E5).
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    pub(super) pieces: Vec<Retired>,
-    /// The smallest `lower` at the last full look: while it stands, looking again at each piece finds little.
-    pub(super) floor: u64,
-    /// Look again when there are this many.
-    pub(super) look_at: usize,
+    pieces: Vec<Retired>,
+    /// Bytes of the pieces.
+    bytes: usize,
+    /// The smallest `lower` at the last collection: while it stands, looking again at each piece finds little.
+    floor: u64,
+    /// Look again when there are this many, or this many bytes of them: each piece is looked at a bounded number of times, and
+    /// what nobody holds back is at most as much as what somebody does.
+    look_at: usize,
+    look_at_bytes: usize,
+}
+
+impl Kept {
+    pub(super) fn push(&mut self, piece: Retired) {
+        self.bytes += piece.bytes();
+        self.pieces.push(piece);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Is it worth looking at each piece again, now that `floor` is the smallest `lower`?
+    pub(super) fn is_worth_a_look(&self, floor: u64) -> bool {
+        floor > self.floor || self.len() >= self.look_at || self.bytes >= self.look_at_bytes
+    }
+
+    /// Takes out what `may` be freed.
+    pub(super) fn look(&mut self, mut may: impl FnMut(Retired) -> Option<Retired>) {
+        for piece in self.take() {
+            if let Some(piece) = may(piece) {
+                self.push(piece);
+            }
+        }
+        self.look_at = (2 * self.len()).max(BATCH);
+        self.look_at_bytes = 2 * self.bytes + BATCH_BYTES;
+    }
+
+    /// Notes the smallest `lower` behind which pieces came here or stay.
+    pub(super) fn set_floor(&mut self, floor: u64) {
+        self.floor = floor;
+    }
+
+    /// Takes over what another seat has left; the next look is due at once.
+    pub(super) fn adopt(&mut self, pieces: impl Iterator<Item = Retired>) {
+        pieces.for_each(|piece| self.push(piece));
+        self.look_at = 0;
+    }
+
+    /// Takes all.
+    pub(super) fn take(&mut self) -> Vec<Retired> {
+        std::mem::take(self).pieces
+    }
 }
 
 /// A batch is full: collect when the last section is left.

@@ -4,6 +4,8 @@ use super::*;
 use crate::sync::{Arc, AtomicBool, AtomicPtr, AtomicUsize, Barrier, Ordering};
 use std::sync::mpsc;
 
+mod held_back;
+
 fn both(test: impl Fn(Domain)) {
     test(Domain::with_barrier(Barrier::Fence));
     if Barrier::detect() == Barrier::Asymmetric {
@@ -75,53 +77,6 @@ fn nothing_is_freed_under_a_reader_and_all_after_it() {
         writer.flush();
         assert_eq!(drops.load(Ordering::SeqCst), 10 * BATCH);
         assert_eq!(domain.backlog().items, 0);
-    });
-}
-
-/// The bound: a reader sleeps inside a section while a million pieces are born and retired.
-#[test]
-fn a_stalled_reader_holds_back_at_most_what_was_alive() {
-    both(|domain| {
-        let drops = Arc::new(AtomicUsize::new(0));
-        let (reader, writer) = (domain.join(), domain.join());
-        let alive: Vec<_> = (0..1_000).map(|_| tracked(&drops, domain.era())).collect();
-        let asleep = reader.pin();
-        for piece in alive {
-            // SAFETY: never published, retired once.
-            unsafe { writer.pin().retire(piece) };
-        }
-        writer.flush();
-        let alive = domain.backlog();
-        assert_eq!(alive.items, 1_000);
-        let mut worst = 0;
-        for _ in 0..1_000 {
-            churn(&writer, &domain, &drops, 1_000);
-            worst = worst.max(domain.backlog().bytes);
-        }
-        assert!(
-            worst - alive.bytes <= 1 << 20,
-            "{} bytes beyond what was alive",
-            worst - alive.bytes
-        );
-        println!("worst backlog beyond what was alive: {} bytes", worst - alive.bytes);
-        drop(asleep);
-        writer.flush();
-        assert_eq!(drops.load(Ordering::SeqCst), 1_001_000);
-    });
-}
-
-#[test]
-fn a_section_that_holds_all_holds_back_everything() {
-    both(|domain| {
-        let drops = Arc::new(AtomicUsize::new(0));
-        let (reader, writer) = (domain.join(), domain.join());
-        let section = reader.pin();
-        section.hold_all();
-        assert!(section.check());
-        churn(&writer, &domain, &drops, 10 * BATCH);
-        writer.flush();
-        assert_eq!(drops.load(Ordering::SeqCst), 0);
-        assert!(section.check(), "no restart any more");
     });
 }
 
