@@ -1,22 +1,40 @@
 //! What the kernel says happened to a thread.
 #![allow(unsafe_code)] // getrusage has no safe form in std
 
-/// Counters that move when a thread is disturbed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Disturbances {
+use std::time::{Duration, Instant};
+
+/// Stolen time is published in steps of this length: asking more often tells nothing new, and costs much.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Counters that move when a thread is disturbed, as they were when the kernel was last asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
     faults_and_switches: (u64, u64),
     stolen: u64,
+    /// When `stolen` was read.
+    read: Instant,
 }
 
-impl Disturbances {
+impl Known {
     pub(super) fn now() -> Self {
-        Self { faults_and_switches: faults_and_switches(), stolen: stolen_ticks() }
+        Self {
+            faults_and_switches: faults_and_switches(),
+            stolen: stolen_ticks(),
+            read: Instant::now(),
+        }
     }
 
-    /// Whether anything moved; stolen time only if `count_stolen`.
-    pub(super) fn differ(&self, later: &Self, count_stolen: bool) -> bool {
-        self.faults_and_switches != later.faults_and_switches
-            || (count_stolen && self.stolen != later.stolen)
+    /// Asks again, for stolen time as well if `ask_stolen` or if the last answer is old. Says whether a counter that was asked for moved;
+    /// of an old answer about stolen time that means little.
+    pub(super) fn ask(&mut self, ask_stolen: bool) -> bool {
+        let before = std::mem::replace(&mut self.faults_and_switches, faults_and_switches());
+        let moved = before != self.faults_and_switches;
+        if !ask_stolen && self.read.elapsed() < TICK {
+            return moved;
+        }
+        let stolen = std::mem::replace(&mut self.stolen, stolen_ticks());
+        self.read = Instant::now();
+        moved || (ask_stolen && stolen != self.stolen)
     }
 }
 

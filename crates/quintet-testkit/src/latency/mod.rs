@@ -27,7 +27,7 @@
 //!    during this sample.
 //!
 //! Stolen time is published for the whole machine in steps of a clock tick, so it is asked for only
-//! from [`STEAL_SUSPECT`] on and can be missed; the jitter of the empty loop shows what remains.
+//! from [`STEAL_SUSPECT`] on, or when the last answer is older than a tick, and can be missed; the jitter of the empty loop shows what remains.
 
 mod disturbance;
 
@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use disturbance::Disturbances;
+use disturbance::Known;
 pub use disturbance::faults_and_switches;
 
 /// Samples and gaps from here on are checked for a disturbance.
@@ -50,7 +50,7 @@ pub const STEAL_SUSPECT: Duration = Duration::from_micros(20);
 pub struct LatencyRecorder {
     samples: Histogram<u64>,
     disturbed: Histogram<u64>,
-    known: Disturbances,
+    known: Known,
     started: Instant,
     last: Instant,
     /// The counters are those of the thread that made the recorder.
@@ -74,7 +74,7 @@ impl Default for LatencyRecorder {
 impl LatencyRecorder {
     /// A recorder for the calling thread.
     pub fn new() -> Self {
-        let known = Disturbances::now();
+        let known = Known::now();
         let now = Instant::now();
         Self {
             samples: histogram(),
@@ -91,7 +91,7 @@ impl LatencyRecorder {
     pub fn measure<R>(&mut self, operation: impl FnOnce() -> R) -> R {
         let mut start = Instant::now();
         if start - self.last >= SUSPECT {
-            self.known = Disturbances::now();
+            self.known.ask(false);
             start = Instant::now();
         }
         let result = operation();
@@ -116,9 +116,7 @@ impl LatencyRecorder {
     /// Whether a slow sample was disturbed. The next sample's gap includes this question.
     #[cold]
     fn disturbed_since(&mut self, took: Duration) -> bool {
-        let before = self.known;
-        self.known = Disturbances::now();
-        let disturbed = before.differ(&self.known, took >= STEAL_SUSPECT);
+        let disturbed = self.known.ask(took >= STEAL_SUSPECT);
         self.last = Instant::now();
         disturbed
     }

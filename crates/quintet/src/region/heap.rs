@@ -17,7 +17,7 @@ use std::ptr::NonNull;
 /// Buffers from this size on are mapped (G2).
 pub const MAPPED_FROM: usize = pages::HUGE;
 
-/// Smaller buffers are made present by their first use.
+/// Smaller buffers are made present by their first use, and small pages so many at a time.
 const PRESENT_FROM: usize = 64 << 10;
 
 /// The most that is given back in one step (G3).
@@ -108,13 +108,33 @@ impl<T: Zeroed> Buffer<T> {
         if is_mapped(self.bytes) { pages::rounded(self.bytes, self.pages) } else { self.bytes }
     }
 
-    /// Makes the pages of the slots `from..to` present ahead of their first use, so that a paced step
-    /// pays for it and not an unlucky operation. At most a hint: failure is harmless.
-    pub fn touch(&self, from: usize, to: usize) {
-        if is_mapped(self.bytes) && from < to && to <= self.len {
-            let offset = from * size_of::<T>();
-            pages::populate(self.slots.cast(), offset, (to - from) * size_of::<T>());
+    /// How many steps make all of its pages present ([`touch`](Self::touch)).
+    pub fn touches(&self) -> usize {
+        if is_mapped(self.bytes) { self.bytes.div_ceil(self.touch_bytes()) } else { 0 }
+    }
+
+    /// Makes the pages of one step present ahead of their first use, so that a paced step pays for it and not an unlucky
+    /// operation: one huge page, or some small ones. At most a hint: failure is harmless.
+    pub fn touch(&self, step: usize) {
+        let from = step * self.touch_bytes();
+        if step < self.touches() {
+            let to = self.bytes.min(from + self.touch_bytes());
+            pages::populate(self.slots.cast(), from, to - from);
         }
+    }
+
+    fn touch_bytes(&self) -> usize {
+        match self.pages {
+            Pages::Huge => pages::HUGE,
+            Pages::Small => PRESENT_FROM,
+        }
+    }
+
+    /// Bytes in memory, as far as the system tells.
+    #[cfg(test)]
+    pub(crate) fn present(&self) -> usize {
+        let held = pages::rounded(self.bytes, self.pages);
+        if is_mapped(self.bytes) { pages::present(self.slots.cast(), held) } else { self.bytes }
     }
 
     /// Gives back one piece from the end (G3). True when nothing is left.
@@ -211,7 +231,8 @@ mod tests {
         for pages in [Pages::Huge, Pages::Small] {
             let len = PIECE / 8 * 3 + 100;
             let mut buffer = Buffer::<AtomicU64>::try_new(len, pages).unwrap();
-            buffer.touch(0, len);
+            (0..buffer.touches()).for_each(|step| buffer.touch(step));
+            assert!(buffer.present() >= len * 8);
             buffer.iter().for_each(|slot| slot.store(1, Ordering::Relaxed));
             let mut steps = 1;
             // SAFETY: no reference into the buffer is alive.

@@ -389,7 +389,10 @@ impl Core {
                     return Ok(((before, before), Due::Nothing));
                 };
                 if seen.state == State::Empty {
-                    if let Some(next) = Self::follow(section, table.next())? {
+                    let next = Self::follow(section, table.next())?;
+                    // G5.
+                    let usable = |next: &&Table| next.is_ready() || probe.is_too_far();
+                    if let Some(next) = next.filter(usable) {
                         if probe.exchange(seen, State::EmptyFrozen, 0) {
                             table = next;
                             continue 'table;

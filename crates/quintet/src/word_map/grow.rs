@@ -4,6 +4,9 @@
 //!  0 alone:       root = T, no successor
 //!        │  consider, make_room, resize: T.next = S
 //!        ▼
+//!  0 prepared:    root = T, S is there and not used; every operation touches some of its pages (M10)
+//!        │  the last step is dealt out
+//!        ▼
 //!  1 migrating:   root = T, S takes what is new; every operation moves a chunk of T (help)
 //!        │  the last chunk is done
 //!        ▼
@@ -17,6 +20,7 @@
 //! there are never more than two tables with entries.
 //! **G2.** Only a table that is the root grows. The check holds until the exchange, since the root leaves T only for T.next.
 //! **G3.** An insert that finds no slot in S while T is not done moves the rest of T itself and begins again at the root.
+//! **G5.** Until the successor is ready, inserts go on in T, as those do that have not seen it. One that finds no place there does not wait.
 //! **G4.** A failed allocation leaves everything as it was. The operation that needs the table gets the error;
 //! one that only saw that the table is filling up goes on.
 
@@ -35,6 +39,9 @@ impl Core {
     #[cold]
     pub(super) fn help<'s>(&self, section: &'s Section<'_>, table: &'s Table) -> Result<(), Stop> {
         let Some(next) = Self::follow(section, table.next())? else { return Ok(()) };
+        if next.touch_ahead() {
+            return Ok(());
+        }
         if let Some(claim) = table.work.claim() {
             if claim.again {
                 // ORDERING: Relaxed: a statistic.

@@ -16,7 +16,7 @@ use super::aim::{Aim, has_empty};
 use super::overflow::Overflow;
 use super::word::{GROUP, SPARE_BITS, STEP, Shape, SlotWord, Sought, State};
 use crate::hash::WordMixer;
-use crate::migrate::{Election, Leave, Work, load_of};
+use crate::migrate::{Election, FirstTouch, Leave, Work, load_of};
 use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
 use crate::sync::pair::find;
@@ -63,6 +63,7 @@ pub(crate) struct Table {
     /// Inserts may use the whole reach and then the list: a reseed did not help.
     flooded: AtomicBool,
     pub(crate) election: Election,
+    touch: FirstTouch,
     pub(crate) work: CachePadded<Work>,
     /// Slots that are no longer EMPTY, as far as they have been reported.
     used: CachePadded<AtomicUsize>,
@@ -107,10 +108,12 @@ impl Table {
         let shape = Shape::new(plan.bits);
         let chunks = shape.slots().div_ceil(plan.chunk) + 1;
         let refused = |_| AllocError::OutOfMemory { bytes: chunks / 8 };
+        let slots = Buffer::try_new(shape.slots(), plan.pages)?;
         Ok(Box::new(Self {
             shape,
             mixer: Mixer::new(plan.seed),
-            slots: Buffer::try_new(shape.slots(), plan.pages)?,
+            touch: FirstTouch::of(&slots),
+            slots,
             reach: shape.reach(),
             batch: (shape.size() >> 8).clamp(1, 64),
             threshold: (load_of(plan.bits, plan.max_load) * shape.size() as f64) as usize,
@@ -247,6 +250,17 @@ impl Table {
         // SAFETY: every caller's index is below size + reach: a home lies below the size, a probe
         // adds at most the reach, and a chunk ends at the number of slots.
         unsafe { self.slots.get_unchecked(index) }
+    }
+
+    /// Makes some of its memory present. False if all of it is, or will be soon (M10).
+    pub(crate) fn touch_ahead(&self) -> bool {
+        self.touch.step(&self.slots)
+    }
+
+    /// True if entries may come here (M10).
+    #[inline(always)]
+    pub(crate) fn is_ready(&self) -> bool {
+        self.touch.is_dealt()
     }
 
     /// Reports `count` slots as used; returns all that were reported.
