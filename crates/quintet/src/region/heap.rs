@@ -97,7 +97,7 @@ impl<T: Zeroed> Buffer<T> {
     /// less than page by page.
     pub fn try_new_present(len: usize, pages: Pages) -> Result<Self, AllocError> {
         let buffer = Self::try_new(len, pages)?;
-        if pages::AVAILABLE && buffer.bytes >= PRESENT_FROM && !is_mapped(buffer.bytes) {
+        if pages::AVAILABLE && buffer.bytes >= PRESENT_FROM && !buffer.is_mapping() {
             pages::populate_around(buffer.slots.cast(), buffer.bytes);
         }
         Ok(buffer)
@@ -105,12 +105,12 @@ impl<T: Zeroed> Buffer<T> {
 
     /// Bytes this buffer holds now.
     pub fn bytes(&self) -> usize {
-        if is_mapped(self.bytes) { pages::rounded(self.bytes, self.pages) } else { self.bytes }
+        if self.is_mapping() { pages::rounded(self.bytes, self.pages) } else { self.bytes }
     }
 
     /// How many steps make all of its pages present ([`touch`](Self::touch)).
     pub fn touches(&self) -> usize {
-        if is_mapped(self.bytes) { self.bytes.div_ceil(self.touch_bytes()) } else { 0 }
+        if self.is_mapping() { self.bytes.div_ceil(self.touch_bytes()) } else { 0 }
     }
 
     /// Makes the pages of one step present ahead of their first use, so that a paced step pays for it and not an unlucky
@@ -120,6 +120,19 @@ impl<T: Zeroed> Buffer<T> {
         if step < self.touches() {
             let to = self.bytes.min(from + self.touch_bytes());
             pages::populate(self.slots.cast(), from, to - from);
+        }
+    }
+
+    /// Whether it is a mapping of its own (G2), however much of it was given back.
+    fn is_mapping(&self) -> bool {
+        is_mapped(self.len * size_of::<T>())
+    }
+
+    /// What is given back in one step: many small pages take longer than a huge one.
+    fn piece(&self) -> usize {
+        match self.pages {
+            Pages::Huge => PIECE,
+            Pages::Small => PIECE / 8,
         }
     }
 
@@ -134,7 +147,7 @@ impl<T: Zeroed> Buffer<T> {
     #[cfg(test)]
     pub(crate) fn present(&self) -> usize {
         let held = pages::rounded(self.bytes, self.pages);
-        if is_mapped(self.bytes) { pages::present(self.slots.cast(), held) } else { self.bytes }
+        if self.is_mapping() { pages::present(self.slots.cast(), held) } else { self.bytes }
     }
 
     /// Gives back one piece from the end (G3). True when nothing is left.
@@ -142,11 +155,11 @@ impl<T: Zeroed> Buffer<T> {
     /// # Safety
     /// No reference into the buffer exists and none is made afterwards: only `give_back` and drop follow.
     pub unsafe fn give_back(&mut self) -> bool {
-        if !is_mapped(self.bytes) {
+        if !self.is_mapping() {
             return true;
         }
         let held = pages::rounded(self.bytes, self.pages);
-        let rest = held.saturating_sub(1) / PIECE * PIECE;
+        let rest = held.saturating_sub(1) / self.piece() * self.piece();
         // SAFETY: the mapping spans `held` bytes, `rest` is a multiple of the piece below that,
         // and the caller has no reader left.
         unsafe { pages::unmap(self.slots.cast(), rest, held - rest) };
@@ -179,7 +192,7 @@ impl<T: Zeroed> Drop for Buffer<T> {
                 unsafe { place.drop_in_place() };
             }
         }
-        if is_mapped(self.bytes) {
+        if self.is_mapping() {
             let held = pages::rounded(self.bytes, self.pages);
             // SAFETY: the mapping spans `held` bytes and nobody refers to it any more.
             unsafe { pages::unmap(self.slots.cast(), 0, held) };
@@ -238,9 +251,10 @@ mod tests {
             // SAFETY: no reference into the buffer is alive.
             while !unsafe { buffer.give_back() } {
                 steps += 1;
-                assert!(buffer.bytes() <= (5 - steps) * PIECE);
+                assert!(buffer.bytes() <= len * 8 - (steps - 2) * buffer.piece());
             }
-            assert_eq!(steps, if pages::AVAILABLE { 4 } else { 1 });
+            let pieces = (len * 8).div_ceil(buffer.piece());
+            assert_eq!(steps, if pages::AVAILABLE { pieces } else { 1 });
         }
     }
 
