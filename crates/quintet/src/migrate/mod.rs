@@ -18,8 +18,8 @@
 //! **M4.** `claim` returns `None` if and only if it saw every chunk done; from then on it always does.
 //! **M5.** The words below `swept` are full. It only saves time: searching from 0 would give the same answers.
 //! **M10.** The pages of a successor are made present before it is used, a step per operation ([`FirstTouch`]): no operation pays for the first touch
-//! of two. Who sleeps with a step in its hands keeps nobody: the steps are dealt out, not waited for. There is a step for every 64 KiB at least, so that they
-//! add nothing to M8 that counts.
+//! of two. Who sleeps with a step in its hands keeps nobody: the steps are dealt out, not waited for. There is a step for every 64 KiB at least, and
+//! only large tables are touched, for which M8 asks for half of the least quota.
 
 mod leave;
 mod pace;

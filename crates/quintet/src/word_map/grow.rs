@@ -20,9 +20,9 @@
 //! there are never more than two tables with entries.
 //! **G2.** Only a table that is the root grows. The check holds until the exchange, since the root leaves T only for T.next.
 //! **G3.** An insert that finds no slot in S while T is not done moves the rest of T itself and begins again at the root.
-//! **G5.** Until the successor is ready, inserts go on in T, as those do that have not seen it. One that finds no place there does not wait.
 //! **G4.** A failed allocation leaves everything as it was. The operation that needs the table gets the error;
 //! one that only saw that the table is filling up goes on.
+//! **G5.** Until the successor is ready, inserts go on in T, as those do that have not seen it. One that finds no place there does not wait.
 
 use super::access::Access;
 use super::core::{Core, Due, Stop};

@@ -88,7 +88,8 @@ use std::marker::PhantomData;
 ///
 /// # Growth
 /// By the number of live entries: to a larger table, to one of the same size (which drops the traces of removed keys) or to a
-/// smaller one. Each operation moves at most M slots ([`WordMapBuilder::m`]) while that lasts.
+/// smaller one. Each operation moves at most M slots ([`WordMapBuilder::m`]) while that lasts, or, before that, touches one page of the new table
+/// for the first time.
 ///
 /// # Memory
 /// 16 bytes per slot; at most 70 % of the slots are used, at least 35 % after growing; half of that in tables of up to half a
