@@ -9,7 +9,6 @@ use super::map::Map;
 use super::step::{Point, crash_point};
 use super::wait::Wait;
 use super::word::{Cbits, Cell, InputHash, Link, Probe, RecordWord};
-use crate::sync::pair::select;
 use crate::sync::{Ordering, fence};
 use std::time::Duration;
 
@@ -29,17 +28,20 @@ enum Scan {
 
 /// Looks a key up. `may_recover`: the caller can write, so it completes a dead owner's work if it has to wait for it.
 ///
-/// The common case is small and inlined: a hit in a base.
+/// The common case, a hit in a base, is small and inlined: what bounds random lookups in a large map is how many of
+/// them the processor has under way at once, hence the number of instructions between their cache misses.
 #[inline(always)]
 pub(crate) fn look_up(
     map: &Map<'_>,
     probe: Probe,
-    timeout: Duration,
+    timeout: &Duration,
     may_recover: bool,
 ) -> Result<Option<Found>, MapError> {
-    map.verify(probe.input)?;
-    match scan(map, probe) {
-        Scan::Hit(found) => Ok(Some(found)),
+    if let Scan::Hit(found) = scan_bases(map, probe) {
+        return Ok(Some(found));
+    }
+    match scan_members(map, probe.input, probe.first, probe.last) {
+        (value, slice @ (0 | 1)) => Ok(Some(Found { slice, value })),
         _ => look_up_slow(map, probe, timeout, may_recover),
     }
 }
@@ -49,10 +51,11 @@ pub(crate) fn look_up(
 fn look_up_slow(
     map: &Map<'_>,
     probe: Probe,
-    timeout: Duration,
+    timeout: &Duration,
     may_recover: bool,
 ) -> Result<Option<Found>, MapError> {
-    let mut wait = Wait::new(timeout);
+    map.verify(probe.input)?;
+    let mut wait = Wait::new(*timeout);
     let home = probe.input.bucket();
     loop {
         crash_point!(Point::ReadControl);
@@ -76,35 +79,36 @@ fn look_up_slow(
     }
 }
 
-#[inline(always)]
+/// The whole bucket, in the slices of the probe.
 fn scan(map: &Map<'_>, probe: Probe) -> Scan {
-    let home = probe.input.bucket() as usize;
-    let key = probe.input.hash();
-    // Bit i of the low half: a member at offset i in slice 0; of the high half, in slice 1.
-    let members = if probe.first == probe.last {
-        crash_point!(Point::ReadCell);
-        let base = map.memory.cell(map.memory.at(probe.first, home));
-        if base.key == key && base.cbits.is_base() {
-            return certify(map, probe.first, base.link);
-        }
-        base.cbits.members() << (32 * probe.first)
-    } else {
-        // Which slice is a coin toss that no branch could predict.
-        let bases = map.memory.both(home);
-        let (slice, link) = select(bases, Cell::KEY_AND_BASE, Cell::base_of(key));
-        if slice < 2 {
-            return certify(map, slice, Link::from_word(link));
-        }
-        let [zero, one] = bases.map(|words| Cell::from_words(words).cbits.members());
-        zero | one << 32
-    };
-    if members == 0 {
-        return Scan::Nothing;
+    match scan_bases(map, probe) {
+        Scan::Nothing => match scan_members(map, probe.input, probe.first, probe.last) {
+            (value, slice @ (0 | 1)) => Scan::Hit(Found { slice, value }),
+            (_, STALE) => Scan::Stale,
+            _ => Scan::Nothing,
+        },
+        known => known,
     }
-    match scan_members(map, probe.input, members) {
-        (value, slice @ (0 | 1)) => Scan::Hit(Found { slice, value }),
-        (_, STALE) => Scan::Stale,
-        _ => Scan::Nothing,
+}
+
+/// A bucket beyond the map holds nothing.
+#[inline(always)]
+fn scan_bases(map: &Map<'_>, probe: Probe) -> Scan {
+    let home = probe.input.bucket() as usize;
+    let (mask, base) = (Cell::KEY_AND_BASE, Cell::base_of(probe.input.hash()));
+    if probe.first == probe.last {
+        crash_point!(Point::ReadCell);
+        let cell = map.memory.cell(map.memory.at(probe.first, home));
+        return match cell.words().0 & mask == base {
+            true => certify(map, probe.first, cell.link),
+            false => Scan::Nothing,
+        };
+    }
+    // Which slice is a coin toss that no branch could predict.
+    let Some(selected) = map.memory.select(home, mask, base) else { return Scan::Nothing };
+    match selected.second() {
+        Some(link) => certify(map, selected.index(), Link::from_word(link)),
+        None => Scan::Nothing,
     }
 }
 
@@ -112,9 +116,20 @@ fn scan(map: &Map<'_>, probe: Probe) -> Scan {
 const NOTHING: u32 = 2;
 const STALE: u32 = 3;
 
+/// The members of the bases as they are now, in the slices `first` to `last` (apart, so that all fits registers).
 #[inline(never)]
-fn scan_members(map: &Map<'_>, input: InputHash, mut members: u64) -> (u64, u32) {
+fn scan_members(map: &Map<'_>, input: InputHash, first: u32, last: u32) -> (u64, u32) {
     let home = input.bucket() as usize;
+    let hash = input.hash();
+    // Bit i of the low half: a member at offset i in slice 0; of the high half, in slice 1.
+    let members = |slice: u32| {
+        crash_point!(Point::ReadCell);
+        map.memory.cell(map.memory.at(slice, home)).cbits.members() << (32 * slice)
+    };
+    let mut members = match first == last {
+        true => members(first),
+        false => members(0) | members(1),
+    };
     while members != 0 {
         let at = members.trailing_zeros();
         let (slice, offset) = (at >> 5, (at & 31) as usize);
@@ -122,7 +137,7 @@ fn scan_members(map: &Map<'_>, input: InputHash, mut members: u64) -> (u64, u32)
         crash_point!(Point::ReadCell);
         let cell = map.memory.cell(map.memory.at(slice, home + offset));
         // The back offset in the same load: a neighbour's member may have an equal key.
-        if cell.key == input.hash() && cell.cbits == Cbits::member(offset) {
+        if cell.key == hash && cell.cbits == Cbits::member(offset) {
             return match certify(map, slice, cell.link) {
                 Scan::Hit(found) => (found.value, found.slice),
                 _ => (0, STALE),

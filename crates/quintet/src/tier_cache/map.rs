@@ -140,7 +140,7 @@ impl Reader<'_> {
     /// The value of a key, if present.
     #[inline(always)]
     pub fn get(&self, at: impl Into<Probe>) -> Result<Option<u64>, MapError> {
-        Ok(look_up(&self.map, at.into(), self.timeout, false)?.map(|found| found.value))
+        Ok(look_up(&self.map, at.into(), &self.timeout, false)?.map(|found| found.value))
     }
 }
 
@@ -238,12 +238,12 @@ impl<'a> Handle<'a> {
     /// The value of a key, if present. A hit waits for nobody.
     #[inline(always)]
     pub fn get(&self, at: impl Into<Probe>) -> Result<Option<u64>, MapError> {
-        Ok(look_up(&self.map, at.into(), self.timeout, true)?.map(|found| found.value))
+        Ok(look_up(&self.map, at.into(), &self.timeout, true)?.map(|found| found.value))
     }
 
     /// Token and value of a key, if present.
     pub fn find(&self, input: InputHash) -> Result<Option<(Token, u64)>, MapError> {
-        let found = look_up(&self.map, input.into(), self.timeout, true)?;
+        let found = look_up(&self.map, input.into(), &self.timeout, true)?;
         Ok(found.map(|Found { slice, value, .. }| (input.augment(slice), value)))
     }
 

@@ -4,7 +4,7 @@ use super::world::{SMALL, key};
 use crate::tier_cache::*;
 use quintet_testkit::Rng;
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Uses everything the map offers. Only that it returns matters.
 fn exercise(shared: &SharedMap, random: &mut Rng) {
@@ -31,10 +31,15 @@ fn exercise(shared: &SharedMap, random: &mut Rng) {
     }
 }
 
+fn from_environment(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+/// `QUINTET_CORRUPT` segments, drawn from `QUINTET_CORRUPT_SEED`.
 #[test]
 fn random_bytes_never_crash_or_hang() {
-    let rounds = std::env::var("QUINTET_CORRUPT").ok().and_then(|text| text.parse().ok());
-    let rounds: usize = rounds.unwrap_or(20_000);
+    let rounds = from_environment("QUINTET_CORRUPT").unwrap_or(20_000) as usize;
+    let mut random = Rng::with_seed(from_environment("QUINTET_CORRUPT_SEED").unwrap_or(17));
     let sealed = SharedMap::create_sealed(SMALL).unwrap();
     let mut handle = sealed.map().handle().unwrap();
     for number in 1..30 {
@@ -48,30 +53,32 @@ fn random_bytes_never_crash_or_hang() {
     let bytes = file.metadata().unwrap().len() as usize;
     let mut good = vec![0; bytes];
     file.read_exact_at(&mut good, 0).unwrap();
-    let mut random = Rng::with_seed(17);
-    let mut attached = 0;
+    let mut bad = good.clone();
+    let (mut attached, mut longest) = (0, Duration::ZERO);
     for round in 0..rounds {
-        file.write_all_at(&good, 0).unwrap();
+        bad.copy_from_slice(&good);
         let header = round % 8 == 0;
         for _ in 0..random.usize(1..24) {
             let at = if header { random.usize(..512) } else { random.usize(20_480..bytes) };
             let size = random.usize(1..9).min(bytes - at);
-            let mut noise: Vec<u8> = (0..size).map(|_| random.u8(..)).collect();
             match random.u32(..4) {
-                0 => noise.fill(0),
-                1 => noise.fill(0xff),
+                0 => bad[at..at + size].fill(0),
+                1 => bad[at..at + size].fill(0xff),
                 2 => {
-                    file.read_exact_at(&mut noise, random.usize(20_480..bytes - 16) as u64).unwrap()
+                    let from = random.usize(20_480..bytes - 16);
+                    bad.copy_within(from..from + size, at);
                 }
-                _ => {}
+                _ => bad[at..at + size].iter_mut().for_each(|byte| *byte = random.u8(..)),
             }
-            file.write_all_at(&noise, at as u64).unwrap();
         }
+        file.write_all_at(&bad, 0).unwrap();
+        let start = Instant::now();
         if let Ok(shared) = SharedMap::attach_sealed(sealed.inheritable().unwrap()) {
             exercise(&shared, &mut random);
             attached += 1;
         }
+        longest = longest.max(start.elapsed());
     }
-    println!("{rounds} corrupted segments, {attached} attached");
+    println!("{rounds} corrupted segments, {attached} attached, longest {longest:?}");
     assert!(attached > rounds / 2);
 }

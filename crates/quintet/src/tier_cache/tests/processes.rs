@@ -77,6 +77,18 @@ fn child() {
             std::thread::sleep(PATIENCE);
             drop(committed);
         }
+        "exec" => {
+            use std::os::unix::process::CommandExt;
+            let mut handle = shared.map().handle().unwrap();
+            let prepared = handle.prepare(key(7, 1)).unwrap();
+            let committed = handle.commit(prepared, 70).unwrap();
+            report("held");
+            std::io::stdin().read_line(&mut String::new()).unwrap();
+            // The same process with another program: pid and start time stay.
+            let error = std::process::Command::new("sleep").arg("20").exec();
+            drop(committed);
+            panic!("{error}");
+        }
         "meet" => super::meetings::actor(&shared),
         "fork" => fork_in_child(&shared),
         other => panic!("unknown task {other}"),
@@ -282,6 +294,30 @@ fn a_zombie_is_dead() {
     handle.set_timeout(HANG);
     handle.add(key(8, 1), 1).unwrap();
     assert_eq!(handle.get(key(7, 1)), Ok(Some(70)));
+    drop(handle);
+    shared.map().recover().unwrap();
+    shared.map().check().unwrap();
+}
+
+/// A process that became another program lives on under its pid, but it takes part no more.
+#[test]
+fn exec_ends_the_membership() {
+    let segment = Segment::new("exec");
+    let shared = segment.create(SMALL);
+    let mut handle = shared.map().handle().unwrap();
+    let mut child = Child::of_test(CHILD, &format!("exec {}", segment.name())).unwrap();
+    assert_eq!(child.line(PATIENCE).as_deref(), Some("held"));
+    handle.set_timeout(Duration::from_millis(20));
+    assert_eq!(handle.add(key(8, 1), 1), Err(MapError::Busy), "alive");
+    child.tell("exec");
+    let start = Instant::now();
+    while handle.add(key(8, 1), 1) == Err(MapError::Busy) {
+        assert!(start.elapsed() < PATIENCE, "the other program holds nothing");
+    }
+    assert_eq!(handle.get(key(8, 1)), Ok(Some(1)));
+    assert_eq!(handle.get(key(7, 1)), Ok(Some(70)));
+    assert!(child.wait(Duration::ZERO).unwrap().is_none(), "and is alive");
+    child.kill().unwrap();
     drop(handle);
     shared.map().recover().unwrap();
     shared.map().check().unwrap();
