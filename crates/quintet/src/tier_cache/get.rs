@@ -6,7 +6,9 @@
 
 use super::MapError;
 use super::map::Map;
+use super::memory::Record;
 use super::step::{Point, crash_point};
+use super::sum;
 use super::wait::Wait;
 use super::word::{Cbits, Cell, InputHash, Link, Probe, RecordWord};
 use crate::sync::{Ordering, fence};
@@ -68,8 +70,8 @@ fn look_up_slow(
         match (scanned, quiet) {
             (Scan::Hit(found), _) => return Ok(Some(found)),
             (Scan::Nothing, true) => return Ok(None),
-            // Under a quiet word no cell of the bucket names a record that has moved on.
-            (Scan::Stale, true) => return Err(MapError::Corrupt("cell without record")),
+            // Under a quiet word no cell of the bucket names a record that has moved on or is damaged.
+            (Scan::Stale, true) => return Err(MapError::Corrupt("cell without its record")),
             (_, false) => match after.owner() {
                 Some(owner) if may_recover => map.wait_for(owner, &mut wait)?,
                 Some(_) => wait.pause()?,
@@ -100,14 +102,14 @@ fn scan_bases(map: &Map<'_>, probe: Probe) -> Scan {
         crash_point!(Point::ReadCell);
         let cell = map.memory.cell(map.memory.at(probe.first, home));
         return match cell.words().0 & mask == base {
-            true => certify(map, probe.first, cell.link),
+            true => certify(map, probe.input, probe.first, cell.link),
             false => Scan::Nothing,
         };
     }
     // Which slice is a coin toss that no branch could predict.
     let Some(selected) = map.memory.select(home, mask, base) else { return Scan::Nothing };
     match selected.second() {
-        Some(link) => certify(map, selected.index(), Link::from_word(link)),
+        Some(link) => certify(map, probe.input, selected.index(), Link::from_word(link)),
         None => Scan::Nothing,
     }
 }
@@ -138,7 +140,7 @@ fn scan_members(map: &Map<'_>, input: InputHash, first: u32, last: u32) -> (u64,
         let cell = map.memory.cell(map.memory.at(slice, home + offset));
         // The back offset in the same load: a neighbour's member may have an equal key.
         if cell.key == hash && cell.cbits == Cbits::member(offset) {
-            return match certify(map, slice, cell.link) {
+            return match certify(map, input, slice, cell.link) {
                 Scan::Hit(found) => (found.value, found.slice),
                 _ => (0, STALE),
             };
@@ -148,7 +150,7 @@ fn scan_members(map: &Map<'_>, input: InputHash, first: u32, last: u32) -> (u64,
 }
 
 #[inline(always)]
-fn certify(map: &Map<'_>, slice: u32, link: Link) -> Scan {
+fn certify(map: &Map<'_>, input: InputHash, slice: u32, link: Link) -> Scan {
     let Link { record, generation } = link;
     crash_point!(Point::ReadRecord);
     let Ok(record) = map.memory.record(record) else { return Scan::Stale };
@@ -158,13 +160,23 @@ fn certify(map: &Map<'_>, slice: u32, link: Link) -> Scan {
     crash_point!(Point::ReadValue);
     // ORDERING: Relaxed: certified by the second look below.
     let value = record.value().load(Ordering::Relaxed);
+    let whole = !map.verifies || is_whole(record, input, value, generation);
     // ORDERING: Acquire fence: if the value came from a later use of the record, the load below sees a later
     // generation. Partner: the Release fence of `prepare_record`.
     fence(Ordering::Acquire);
     crash_point!(Point::ReadAgain);
     let again = RecordWord(record.word().load(Ordering::Relaxed));
-    if again.generation() != generation {
+    if again.generation() != generation || !whole {
         return Scan::Stale;
     }
     Scan::Hit(Found { slice, value })
+}
+
+/// The record is this key's, and nobody but a writer has changed it.
+#[inline(never)]
+fn is_whole(record: Record<'_>, input: InputHash, value: u64, generation: u32) -> bool {
+    // ORDERING: Relaxed: certified by the second look at the generation.
+    let stored = record.input().load(Ordering::Relaxed);
+    let tick = record.tick().load(Ordering::Relaxed);
+    stored == input.word() && sum::fits(stored, value, tick, generation)
 }

@@ -49,6 +49,8 @@ pub struct Map<'a> {
     pub(crate) memory: Memory<'a>,
     pub(crate) peers: &'a dyn Peers,
     pub(crate) sink: Sink<'a>,
+    /// Hits verify the sum of their record.
+    pub(crate) verifies: bool,
 }
 
 impl std::fmt::Debug for Map<'_> {
@@ -60,7 +62,13 @@ impl std::fmt::Debug for Map<'_> {
 impl<'a> Map<'a> {
     /// A map over `memory`.
     pub fn new(memory: Memory<'a>, peers: &'a dyn Peers, sink: Sink<'a>) -> Self {
-        Self { memory, peers, sink }
+        Self { memory, peers, sink, verifies: false }
+    }
+
+    /// The same map for whoever does not trust its memory: a hit verifies the sum of its record, and one that is damaged is
+    /// [`MapError::Corrupt`].
+    pub fn verifying(self) -> Self {
+        Self { verifies: true, ..self }
     }
 
     /// The sizes.

@@ -6,9 +6,9 @@ use quintet_testkit::Rng;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// Uses everything the map offers. Only that it returns matters.
+/// Uses everything the map offers. That it returns matters, and that a value it returns was stored.
 fn exercise(shared: &SharedMap, random: &mut Rng) {
-    let map = shared.map();
+    let map = shared.map().verifying();
     let _ = map.recover();
     let _ = map.check();
     let mut reader = map.reader();
@@ -22,13 +22,21 @@ fn exercise(shared: &SharedMap, random: &mut Rng) {
             0 => handle.add(input, 1).map(|_| ()),
             1 => handle.update(input, 2).map(|_| ()),
             2 => handle.remove(input),
-            _ => handle.get(input).map(|_| ()),
+            _ => handle.get(input).map(|found| credible(input, found)),
         };
-        let _ = reader.get(input);
+        let _ = reader.get(input).map(|found| credible(input, found));
     }
     for position in 0..map.geometry().buckets {
         let _ = (map.cell_state(0, position), map.memory().tbits(1, position as usize));
     }
+}
+
+/// A hit has a value that somebody stored under this key: the number it was filled with, or what `exercise` stores.
+fn credible(input: InputHash, found: Option<u64>) {
+    let Some(value) = found else { return };
+    let first =
+        (1..30).any(|number| key(number, number * 5 % 8) == input && value == number as u64);
+    assert!(first || value == 1 || value == 2, "{input:?} has {value}");
 }
 
 fn from_environment(name: &str) -> Option<u64> {

@@ -371,6 +371,71 @@ fn fork_takes_its_own_seat() {
     shared.map().check().unwrap();
 }
 
+/// Read-only: hits, misses and a check, no seat; behind a held bucket a miss is busy.
+#[test]
+fn read_only_maps_read() {
+    let segment = Segment::new("read");
+    let shared = segment.create(SMALL);
+    let mut handle = shared.map().handle().unwrap();
+    handle.add(key(3, 3), 30).unwrap();
+    let attached = SharedMap::attach_read_only(&segment.0).unwrap();
+    let map = attached.map();
+    assert_eq!(map.handle().err(), Some(MapError::NoSeat));
+    let mut reader = map.reader();
+    reader.set_timeout(Duration::ZERO);
+    assert_eq!((reader.get(key(3, 3)), reader.get(key(4, 3))), (Ok(Some(30)), Ok(None)));
+    let prepared = handle.prepare(key(5, 3)).unwrap();
+    let committed = handle.commit(prepared, 50).unwrap();
+    assert_eq!(reader.get(key(5, 3)), Ok(Some(50)));
+    assert_eq!(reader.get(key(4, 3)), Err(MapError::Busy));
+    assert_eq!(map.recover(), Ok(()));
+    drop(committed);
+    assert_eq!(map.check().unwrap().live, 2);
+}
+
+/// A map in a file, found again after the machine restarted: repaired, checked, entered; damaged, it is refused.
+#[test]
+fn a_file_outlives_a_restart() {
+    use std::os::unix::fs::FileExt;
+    const BOOT: u64 = 7 * 8;
+    let path = std::env::temp_dir().join(format!("quintet-restart-{}", std::process::id()));
+    let place = Place::Path(path.clone());
+    let _ = SharedMap::remove(&place);
+    let shared = SharedMap::create(&place, SMALL, Access::default()).unwrap();
+    let mut handle = shared.map().handle().unwrap();
+    handle.add(key(3, 3), 0x1234_5678).unwrap();
+    // The machine stops inside an operation.
+    let prepared = handle.prepare(key(5, 3)).unwrap();
+    std::mem::forget(handle.commit(prepared, 50).unwrap());
+    std::mem::forget(handle);
+    drop(shared);
+    let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+    file.write_all_at(&[1; 16], BOOT).unwrap();
+    let shared = SharedMap::attach(&place, Some(SMALL)).unwrap();
+    assert_eq!(shared.map().reader().get(key(5, 3)), Ok(Some(50)));
+    assert_eq!(shared.map().check().unwrap().live, 2);
+    let mut boot = [0; 16];
+    file.read_exact_at(&mut boot, BOOT).unwrap();
+    assert_ne!(boot, [1; 16], "entered in this boot");
+    drop(shared);
+    // One bit of a value.
+    let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    let value = 0x1234_5678_u64.to_ne_bytes();
+    let at = bytes.chunks(8).rposition(|word| word == value).unwrap();
+    file.write_all_at(&[value[0] ^ 1], at as u64 * 8).unwrap();
+    let shared = SharedMap::attach(&place, None).unwrap();
+    let found = shared.map().verifying().reader().get(key(3, 3));
+    assert!(matches!(found, Err(MapError::Corrupt(_))), "{found:?}");
+    drop(shared);
+    file.write_all_at(&[1; 16], BOOT).unwrap();
+    match SharedMap::attach(&place, None) {
+        Err(OpenError::Damaged(what)) => assert!(what.contains("damaged"), "{what}"),
+        other => panic!("{other:?}"),
+    }
+    SharedMap::remove(&place).unwrap();
+}
+
 #[test]
 fn a_sealed_map_is_handed_on_by_descriptor() {
     let sealed = SharedMap::create_sealed(SMALL).unwrap();
