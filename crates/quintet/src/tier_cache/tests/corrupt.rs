@@ -1,6 +1,8 @@
 //! Random bytes anywhere in a segment: errors, misses or timeouts, never a crash or an endless wait.
 
 use super::world::{SMALL, key};
+use crate::tier_cache::step::{Fate, with_fate};
+use crate::tier_cache::wait::Wait;
 use crate::tier_cache::*;
 use quintet_testkit::Rng;
 use std::os::unix::fs::FileExt;
@@ -9,7 +11,9 @@ use std::time::{Duration, Instant};
 /// Uses everything the map offers. That it returns matters, and that a value it returns was stored.
 fn exercise(shared: &SharedMap, random: &mut Rng) {
     let map = shared.map().verifying();
-    let _ = map.recover();
+    // Mostly without patience: a recovery word that names a living process is waited for.
+    let patience = if random.u32(..256) == 0 { DEFAULT_TIMEOUT } else { Duration::ZERO };
+    let _ = map.recover_dead(Wait::new(patience));
     let _ = map.check();
     let mut reader = map.reader();
     reader.set_timeout(Duration::ZERO);
@@ -43,28 +47,46 @@ fn from_environment(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// `QUINTET_CORRUPT` segments, drawn from `QUINTET_CORRUPT_SEED`.
-#[test]
-fn random_bytes_never_crash_or_hang() {
-    let rounds = from_environment("QUINTET_CORRUPT").unwrap_or(20_000) as usize;
-    let mut random = Rng::with_seed(from_environment("QUINTET_CORRUPT_SEED").unwrap_or(17));
+/// The bytes of a map with some entries, and three processes that died in mid-operation: each at its `stop`-th point, or with its
+/// bucket held if it has fewer.
+fn image(stop: usize) -> Vec<u8> {
     let sealed = SharedMap::create_sealed(SMALL).unwrap();
     let mut handle = sealed.map().handle().unwrap();
     for number in 1..30 {
         let _ = handle.add(key(number, number * 5 % 8), number as u64);
     }
-    // One operation is left open, so that intents are part of the game.
-    let prepared = handle.prepare(key(77, 1)).unwrap();
-    std::mem::forget(handle.commit(prepared, 7).unwrap());
-    std::mem::forget(handle);
+    drop(handle);
+    let dying: [fn(&mut Handle<'_>); 3] = [
+        |handle| _ = handle.add(key(2, 1), 1),
+        |handle| _ = handle.update(key(4, 4), 2),
+        |handle| _ = handle.remove(key(6, 6)),
+    ];
+    for operation in dying {
+        let process = SharedMap::attach_sealed(sealed.inheritable().unwrap()).unwrap();
+        let mut handle = process.map().handle().unwrap();
+        handle.set_timeout(Duration::ZERO);
+        with_fate(Fate::Stop(stop), None, || operation(&mut handle));
+        std::mem::forget(handle);
+    }
     let file = std::fs::File::from(sealed.inheritable().unwrap());
-    let bytes = file.metadata().unwrap().len() as usize;
-    let mut good = vec![0; bytes];
-    file.read_exact_at(&mut good, 0).unwrap();
-    let mut bad = good.clone();
+    let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+/// `QUINTET_CORRUPT` segments, drawn from `QUINTET_CORRUPT_SEED`.
+#[test]
+fn random_bytes_never_crash_or_hang() {
+    let rounds = from_environment("QUINTET_CORRUPT").unwrap_or(20_000) as usize;
+    let mut random = Rng::with_seed(from_environment("QUINTET_CORRUPT_SEED").unwrap_or(17));
+    let images: Vec<_> = (0..40).map(image).collect();
+    let sealed = SharedMap::create_sealed(SMALL).unwrap();
+    let file = std::fs::File::from(sealed.inheritable().unwrap());
+    let bytes = images[0].len();
+    let mut bad = vec![0; bytes];
     let (mut attached, mut longest) = (0, Duration::ZERO);
     for round in 0..rounds {
-        bad.copy_from_slice(&good);
+        bad.copy_from_slice(&images[random.usize(..images.len())]);
         // The header, the slots of processes, or anywhere.
         let part = match round % 8 {
             0 => 0..512,
