@@ -326,6 +326,7 @@ fn exec_ends_the_membership() {
 /// Runs in a child: forks with a handle in hand, inside a held bucket.
 fn fork_in_child(shared: &SharedMap) {
     let mut handle = shared.map().handle().unwrap();
+    let mut inherited = shared.map().handle().unwrap();
     handle.add(key(1, 1), 10).unwrap();
     let prepared = handle.prepare(key(7, 1)).unwrap();
     let committed = handle.commit(prepared, 70).unwrap();
@@ -337,6 +338,7 @@ fn fork_in_child(shared: &SharedMap) {
         let mut targets = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
         let held = targets.any(|path| path.to_string_lossy().contains(".lock"));
         assert!(!held, "the child closed it");
+        assert_eq!(inherited.add(key(9, 5), 90), Err(MapError::Forked), "the parent's seat");
         // The bucket is the parent's, who is alive: busy. Elsewhere a handle of our own works.
         let mut own = shared.map().handle().unwrap();
         own.set_timeout(Duration::from_millis(20));
