@@ -39,10 +39,13 @@ pub(crate) fn look_up(
     timeout: &Duration,
     may_recover: bool,
 ) -> Result<Option<Found>, MapError> {
-    if let Scan::Hit(found) = scan_bases(map, probe) {
+    if map.verifies {
+        return look_up_slow(map, probe, timeout, may_recover);
+    }
+    if let Scan::Hit(found) = scan_bases::<false>(map, probe) {
         return Ok(Some(found));
     }
-    match scan_members(map, probe.input, probe.first, probe.last) {
+    match scan_members::<false>(map, probe.input, probe.first, probe.last) {
         (value, slice @ (0 | 1)) => Ok(Some(Found { slice, value })),
         _ => look_up_slow(map, probe, timeout, may_recover),
     }
@@ -62,7 +65,8 @@ fn look_up_slow(
     loop {
         crash_point!(Point::ReadControl);
         let before = map.memory.control(home);
-        let scanned = scan(map, probe);
+        let scanned =
+            if map.verifies { scan::<true>(map, probe) } else { scan::<false>(map, probe) };
         crash_point!(Point::ReadAgain);
         // ORDERING: the cell loads are Acquire: a scan that saw a store under the word sees the word locked or one version on.
         let after = map.memory.control(home);
@@ -81,35 +85,39 @@ fn look_up_slow(
     }
 }
 
-/// The whole bucket, in the slices of the probe.
-fn scan(map: &Map<'_>, probe: Probe) -> Scan {
-    match scan_bases(map, probe) {
-        Scan::Nothing => match scan_members(map, probe.input, probe.first, probe.last) {
-            (value, slice @ (0 | 1)) => Scan::Hit(Found { slice, value }),
-            (_, STALE) => Scan::Stale,
-            _ => Scan::Nothing,
-        },
+/// The whole bucket, in the slices of the probe. `VERIFIES`: the sums of records too.
+fn scan<const VERIFIES: bool>(map: &Map<'_>, probe: Probe) -> Scan {
+    match scan_bases::<VERIFIES>(map, probe) {
+        Scan::Nothing => {
+            match scan_members::<VERIFIES>(map, probe.input, probe.first, probe.last) {
+                (value, slice @ (0 | 1)) => Scan::Hit(Found { slice, value }),
+                (_, STALE) => Scan::Stale,
+                _ => Scan::Nothing,
+            }
+        }
         known => known,
     }
 }
 
 /// A bucket beyond the map holds nothing.
 #[inline(always)]
-fn scan_bases(map: &Map<'_>, probe: Probe) -> Scan {
+fn scan_bases<const VERIFIES: bool>(map: &Map<'_>, probe: Probe) -> Scan {
     let home = probe.input.bucket() as usize;
     let (mask, base) = (Cell::KEY_AND_BASE, Cell::base_of(probe.input.hash()));
     if probe.first == probe.last {
         crash_point!(Point::ReadCell);
         let cell = map.memory.cell(map.memory.at(probe.first, home));
         return match cell.words().0 & mask == base {
-            true => certify(map, probe.input, probe.first, cell.link),
+            true => certify::<VERIFIES>(map, probe.input, probe.first, cell.link),
             false => Scan::Nothing,
         };
     }
     // Which slice is a coin toss that no branch could predict.
     let Some(selected) = map.memory.select(home, mask, base) else { return Scan::Nothing };
     match selected.second() {
-        Some(link) => certify(map, probe.input, selected.index(), Link::from_word(link)),
+        Some(link) => {
+            certify::<VERIFIES>(map, probe.input, selected.index(), Link::from_word(link))
+        }
         None => Scan::Nothing,
     }
 }
@@ -120,7 +128,12 @@ const STALE: u32 = 3;
 
 /// The members of the bases as they are now, in the slices `first` to `last` (apart, so that all fits registers).
 #[inline(never)]
-fn scan_members(map: &Map<'_>, input: InputHash, first: u32, last: u32) -> (u64, u32) {
+fn scan_members<const VERIFIES: bool>(
+    map: &Map<'_>,
+    input: InputHash,
+    first: u32,
+    last: u32,
+) -> (u64, u32) {
     let home = input.bucket() as usize;
     let hash = input.hash();
     // Bit i of the low half: a member at offset i in slice 0; of the high half, in slice 1.
@@ -140,7 +153,7 @@ fn scan_members(map: &Map<'_>, input: InputHash, first: u32, last: u32) -> (u64,
         let cell = map.memory.cell(map.memory.at(slice, home + offset));
         // The back offset in the same load: a neighbour's member may have an equal key.
         if cell.key == hash && cell.cbits == Cbits::member(offset) {
-            return match certify(map, input, slice, cell.link) {
+            return match certify::<VERIFIES>(map, input, slice, cell.link) {
                 Scan::Hit(found) => (found.value, found.slice),
                 _ => (0, STALE),
             };
@@ -150,7 +163,7 @@ fn scan_members(map: &Map<'_>, input: InputHash, first: u32, last: u32) -> (u64,
 }
 
 #[inline(always)]
-fn certify(map: &Map<'_>, input: InputHash, slice: u32, link: Link) -> Scan {
+fn certify<const VERIFIES: bool>(map: &Map<'_>, input: InputHash, slice: u32, link: Link) -> Scan {
     let Link { record, generation } = link;
     crash_point!(Point::ReadRecord);
     let Ok(record) = map.memory.record(record) else { return Scan::Stale };
@@ -160,7 +173,7 @@ fn certify(map: &Map<'_>, input: InputHash, slice: u32, link: Link) -> Scan {
     crash_point!(Point::ReadValue);
     // ORDERING: Relaxed: certified by the second look below.
     let value = record.value().load(Ordering::Relaxed);
-    let whole = !map.verifies || is_whole(record, input, value, generation);
+    let whole = !VERIFIES || is_whole(record, input, value, generation);
     // ORDERING: Acquire fence: if the value came from a later use of the record, the load below sees a later
     // generation. Partner: the Release fence of `prepare_record`.
     fence(Ordering::Acquire);
