@@ -8,7 +8,7 @@
 //! | I4 | the taken bits of a base are the cells that are not empty (true by construction: they are computed) |
 //! | I5 | no residue: no word held, no intent open, no deleted key, no seat of a dead peer |
 //! | I6 | linked cells = live records; live + free = capacity |
-//! | I7 | every link names a live record of that generation, with the same key and bucket |
+//! | I7 | every link names a live record of that generation, with the same key and bucket, whose sum fits |
 //! | I8 | an acknowledged add is found, or was overwritten, removed or delivered (the history says so, not this page) |
 //! | I9 | a key is found by the token of the slice it lies in |
 
@@ -175,6 +175,11 @@ fn record(
     let input = record.input().load(Ordering::Relaxed);
     if input != (cell.key as u64) << 32 | home as u64 {
         return Err(format!("I7: {cell:?} of bucket {home} links to a record of {input:#x}"));
+    }
+    let (value, tick) =
+        (record.value().load(Ordering::Relaxed), record.tick().load(Ordering::Relaxed));
+    if !super::sum::fits(input, value, tick, cell.link.generation) {
+        return Err(format!("I7: the record of {cell:?} at {slice}:{position} is damaged"));
     }
     let token = super::word::InputHash::from_word(input).map_err(|error| error.to_string())?;
     match map.reader().get(token.augment(slice)) {

@@ -6,10 +6,11 @@
 
 use super::MapError;
 use super::map::Map;
+use super::memory::Record;
 use super::step::{Point, crash_point};
+use super::sum;
 use super::wait::Wait;
 use super::word::{Cbits, Cell, InputHash, Link, Probe, RecordWord};
-use crate::sync::pair::select;
 use crate::sync::{Ordering, fence};
 use std::time::Duration;
 
@@ -29,17 +30,23 @@ enum Scan {
 
 /// Looks a key up. `may_recover`: the caller can write, so it completes a dead owner's work if it has to wait for it.
 ///
-/// The common case is small and inlined: a hit in a base.
+/// The common case, a hit in a base, is small and inlined: what bounds random lookups in a large map is how many of
+/// them the processor has under way at once, hence the number of instructions between their cache misses.
 #[inline(always)]
 pub(crate) fn look_up(
     map: &Map<'_>,
     probe: Probe,
-    timeout: Duration,
+    timeout: &Duration,
     may_recover: bool,
 ) -> Result<Option<Found>, MapError> {
-    map.verify(probe.input)?;
-    match scan(map, probe) {
-        Scan::Hit(found) => Ok(Some(found)),
+    if map.verifies {
+        return look_up_slow(map, probe, timeout, may_recover);
+    }
+    if let Scan::Hit(found) = scan_bases::<false>(map, probe) {
+        return Ok(Some(found));
+    }
+    match scan_members::<false>(map, probe.input, probe.first, probe.last) {
+        (value, slice @ (0 | 1)) => Ok(Some(Found { slice, value })),
         _ => look_up_slow(map, probe, timeout, may_recover),
     }
 }
@@ -49,15 +56,17 @@ pub(crate) fn look_up(
 fn look_up_slow(
     map: &Map<'_>,
     probe: Probe,
-    timeout: Duration,
+    timeout: &Duration,
     may_recover: bool,
 ) -> Result<Option<Found>, MapError> {
-    let mut wait = Wait::new(timeout);
+    map.verify(probe.input)?;
+    let mut wait = Wait::new(*timeout);
     let home = probe.input.bucket();
     loop {
         crash_point!(Point::ReadControl);
         let before = map.memory.control(home);
-        let scanned = scan(map, probe);
+        let scanned =
+            if map.verifies { scan::<true>(map, probe) } else { scan::<false>(map, probe) };
         crash_point!(Point::ReadAgain);
         // ORDERING: the cell loads are Acquire: a scan that saw a store under the word sees the word locked or one version on.
         let after = map.memory.control(home);
@@ -65,8 +74,8 @@ fn look_up_slow(
         match (scanned, quiet) {
             (Scan::Hit(found), _) => return Ok(Some(found)),
             (Scan::Nothing, true) => return Ok(None),
-            // Under a quiet word no cell of the bucket names a record that has moved on.
-            (Scan::Stale, true) => return Err(MapError::Corrupt("cell without record")),
+            // Under a quiet word no cell of the bucket names a record that has moved on or is damaged.
+            (Scan::Stale, true) => return Err(MapError::Corrupt("cell without its record")),
             (_, false) => match after.owner() {
                 Some(owner) if may_recover => map.wait_for(owner, &mut wait)?,
                 Some(_) => wait.pause()?,
@@ -76,35 +85,40 @@ fn look_up_slow(
     }
 }
 
-#[inline(always)]
-fn scan(map: &Map<'_>, probe: Probe) -> Scan {
-    let home = probe.input.bucket() as usize;
-    let key = probe.input.hash();
-    // Bit i of the low half: a member at offset i in slice 0; of the high half, in slice 1.
-    let members = if probe.first == probe.last {
-        crash_point!(Point::ReadCell);
-        let base = map.memory.cell(map.memory.at(probe.first, home));
-        if base.key == key && base.cbits.is_base() {
-            return certify(map, probe.first, base.link);
+/// The whole bucket, in the slices of the probe. `VERIFIES`: the sums of records too.
+fn scan<const VERIFIES: bool>(map: &Map<'_>, probe: Probe) -> Scan {
+    match scan_bases::<VERIFIES>(map, probe) {
+        Scan::Nothing => {
+            match scan_members::<VERIFIES>(map, probe.input, probe.first, probe.last) {
+                (value, slice @ (0 | 1)) => Scan::Hit(Found { slice, value }),
+                (_, STALE) => Scan::Stale,
+                _ => Scan::Nothing,
+            }
         }
-        base.cbits.members() << (32 * probe.first)
-    } else {
-        // Which slice is a coin toss that no branch could predict.
-        let bases = map.memory.both(home);
-        let (slice, link) = select(bases, Cell::KEY_AND_BASE, Cell::base_of(key));
-        if slice < 2 {
-            return certify(map, slice, Link::from_word(link));
-        }
-        let [zero, one] = bases.map(|words| Cell::from_words(words).cbits.members());
-        zero | one << 32
-    };
-    if members == 0 {
-        return Scan::Nothing;
+        known => known,
     }
-    match scan_members(map, probe.input, members) {
-        (value, slice @ (0 | 1)) => Scan::Hit(Found { slice, value }),
-        (_, STALE) => Scan::Stale,
-        _ => Scan::Nothing,
+}
+
+/// A bucket beyond the map holds nothing.
+#[inline(always)]
+fn scan_bases<const VERIFIES: bool>(map: &Map<'_>, probe: Probe) -> Scan {
+    let home = probe.input.bucket() as usize;
+    let (mask, base) = (Cell::KEY_AND_BASE, Cell::base_of(probe.input.hash()));
+    if probe.first == probe.last {
+        crash_point!(Point::ReadCell);
+        let cell = map.memory.cell(map.memory.at(probe.first, home));
+        return match cell.words().0 & mask == base {
+            true => certify::<VERIFIES>(map, probe.input, probe.first, cell.link),
+            false => Scan::Nothing,
+        };
+    }
+    // Which slice is a coin toss that no branch could predict.
+    let Some(selected) = map.memory.select(home, mask, base) else { return Scan::Nothing };
+    match selected.second() {
+        Some(link) => {
+            certify::<VERIFIES>(map, probe.input, selected.index(), Link::from_word(link))
+        }
+        None => Scan::Nothing,
     }
 }
 
@@ -112,9 +126,25 @@ fn scan(map: &Map<'_>, probe: Probe) -> Scan {
 const NOTHING: u32 = 2;
 const STALE: u32 = 3;
 
+/// The members of the bases as they are now, in the slices `first` to `last` (apart, so that all fits registers).
 #[inline(never)]
-fn scan_members(map: &Map<'_>, input: InputHash, mut members: u64) -> (u64, u32) {
+fn scan_members<const VERIFIES: bool>(
+    map: &Map<'_>,
+    input: InputHash,
+    first: u32,
+    last: u32,
+) -> (u64, u32) {
     let home = input.bucket() as usize;
+    let hash = input.hash();
+    // Bit i of the low half: a member at offset i in slice 0; of the high half, in slice 1.
+    let members = |slice: u32| {
+        crash_point!(Point::ReadCell);
+        map.memory.cell(map.memory.at(slice, home)).cbits.members() << (32 * slice)
+    };
+    let mut members = match first == last {
+        true => members(first),
+        false => members(0) | members(1),
+    };
     while members != 0 {
         let at = members.trailing_zeros();
         let (slice, offset) = (at >> 5, (at & 31) as usize);
@@ -122,8 +152,8 @@ fn scan_members(map: &Map<'_>, input: InputHash, mut members: u64) -> (u64, u32)
         crash_point!(Point::ReadCell);
         let cell = map.memory.cell(map.memory.at(slice, home + offset));
         // The back offset in the same load: a neighbour's member may have an equal key.
-        if cell.key == input.hash() && cell.cbits == Cbits::member(offset) {
-            return match certify(map, slice, cell.link) {
+        if cell.key == hash && cell.cbits == Cbits::member(offset) {
+            return match certify::<VERIFIES>(map, input, slice, cell.link) {
                 Scan::Hit(found) => (found.value, found.slice),
                 _ => (0, STALE),
             };
@@ -133,7 +163,7 @@ fn scan_members(map: &Map<'_>, input: InputHash, mut members: u64) -> (u64, u32)
 }
 
 #[inline(always)]
-fn certify(map: &Map<'_>, slice: u32, link: Link) -> Scan {
+fn certify<const VERIFIES: bool>(map: &Map<'_>, input: InputHash, slice: u32, link: Link) -> Scan {
     let Link { record, generation } = link;
     crash_point!(Point::ReadRecord);
     let Ok(record) = map.memory.record(record) else { return Scan::Stale };
@@ -143,13 +173,23 @@ fn certify(map: &Map<'_>, slice: u32, link: Link) -> Scan {
     crash_point!(Point::ReadValue);
     // ORDERING: Relaxed: certified by the second look below.
     let value = record.value().load(Ordering::Relaxed);
+    let whole = !VERIFIES || is_whole(record, input, value, generation);
     // ORDERING: Acquire fence: if the value came from a later use of the record, the load below sees a later
     // generation. Partner: the Release fence of `prepare_record`.
     fence(Ordering::Acquire);
     crash_point!(Point::ReadAgain);
     let again = RecordWord(record.word().load(Ordering::Relaxed));
-    if again.generation() != generation {
+    if again.generation() != generation || !whole {
         return Scan::Stale;
     }
     Scan::Hit(Found { slice, value })
+}
+
+/// The record is this key's, and nobody but a writer has changed it.
+#[inline(never)]
+fn is_whole(record: Record<'_>, input: InputHash, value: u64, generation: u32) -> bool {
+    // ORDERING: Relaxed: certified by the second look at the generation.
+    let stored = record.input().load(Ordering::Relaxed);
+    let tick = record.tick().load(Ordering::Relaxed);
+    stored == input.word() && sum::fits(stored, value, tick, generation)
 }

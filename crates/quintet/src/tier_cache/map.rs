@@ -49,6 +49,8 @@ pub struct Map<'a> {
     pub(crate) memory: Memory<'a>,
     pub(crate) peers: &'a dyn Peers,
     pub(crate) sink: Sink<'a>,
+    /// Hits verify the sum of their record.
+    pub(crate) verifies: bool,
 }
 
 impl std::fmt::Debug for Map<'_> {
@@ -60,7 +62,13 @@ impl std::fmt::Debug for Map<'_> {
 impl<'a> Map<'a> {
     /// A map over `memory`.
     pub fn new(memory: Memory<'a>, peers: &'a dyn Peers, sink: Sink<'a>) -> Self {
-        Self { memory, peers, sink }
+        Self { memory, peers, sink, verifies: false }
+    }
+
+    /// The same map for whoever does not trust its memory: a hit verifies the sum of its record, and one that is damaged is
+    /// [`MapError::Corrupt`].
+    pub fn verifying(self) -> Self {
+        Self { verifies: true, ..self }
     }
 
     /// The sizes.
@@ -140,7 +148,7 @@ impl Reader<'_> {
     /// The value of a key, if present.
     #[inline(always)]
     pub fn get(&self, at: impl Into<Probe>) -> Result<Option<u64>, MapError> {
-        Ok(look_up(&self.map, at.into(), self.timeout, false)?.map(|found| found.value))
+        Ok(look_up(&self.map, at.into(), &self.timeout, false)?.map(|found| found.value))
     }
 }
 
@@ -238,12 +246,12 @@ impl<'a> Handle<'a> {
     /// The value of a key, if present. A hit waits for nobody.
     #[inline(always)]
     pub fn get(&self, at: impl Into<Probe>) -> Result<Option<u64>, MapError> {
-        Ok(look_up(&self.map, at.into(), self.timeout, true)?.map(|found| found.value))
+        Ok(look_up(&self.map, at.into(), &self.timeout, true)?.map(|found| found.value))
     }
 
     /// Token and value of a key, if present.
     pub fn find(&self, input: InputHash) -> Result<Option<(Token, u64)>, MapError> {
-        let found = look_up(&self.map, input.into(), self.timeout, true)?;
+        let found = look_up(&self.map, input.into(), &self.timeout, true)?;
         Ok(found.map(|Found { slice, value, .. }| (input.augment(slice), value)))
     }
 

@@ -18,6 +18,7 @@ use super::step::{Point, store};
 use super::word::{Cell, Control, Link, MAX_BUCKETS, Owner, Phase, RecordWord};
 use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
+use crate::sync::pair::Selected;
 use crate::sync::prefetch::prefetch_write;
 use crate::sync::{AtomicPair, AtomicU64, Ordering};
 
@@ -140,23 +141,22 @@ impl<'a> Memory<'a> {
         self.cells.get(entry).map_or(Cell::EMPTY, |cell| Cell::from_words(cell.load()))
     }
 
-    /// The words of the cells of a position in both slices, which lie side by side.
+    /// The slice at whose `position` the first word is `word` under `mask`; the cells of both slices lie side by side.
     #[inline(always)]
-    pub(crate) fn both(&self, position: usize) -> [(u64, u64); 2] {
-        match self.cells.get(2 * position..2 * position + 2) {
-            // Tests let things happen between the two loads.
-            #[cfg(test)]
-            Some([zero, one]) => {
-                crash_point!(Point::ReadCell);
-                let zero = zero.load();
-                crash_point!(Point::ReadCell);
-                [zero, one.load()]
-            }
-            // ORDERING: as in `cell`.
-            #[cfg(not(test))]
-            Some(both) => both.try_into().map_or([(0, 0); 2], AtomicPair::load_two),
-            _ => [(0, 0); 2],
+    pub(crate) fn select(&self, position: usize, mask: u64, word: u64) -> Option<Selected> {
+        let both: &[AtomicPair; 2] =
+            self.cells.get(2 * position..2 * position + 2)?.try_into().ok()?;
+        // Tests let things happen between the two loads.
+        #[cfg(test)]
+        {
+            crash_point!(Point::ReadCell);
+            let zero = both[0].load();
+            crash_point!(Point::ReadCell);
+            Some(Selected::of([zero, both[1].load()], mask, word))
         }
+        // ORDERING: as in `cell`.
+        #[cfg(not(test))]
+        Some(crate::sync::pair::select(both, mask, word))
     }
 
     pub(crate) fn cell_word(&self, entry: u64) -> Result<&'a AtomicPair, MapError> {

@@ -11,6 +11,7 @@
 //! | `step` | the doors to shared memory, each store a crash point |
 //! | `plan` | what an operation will store, in which order |
 //! | `operate` | the frame of a writing operation, store by store |
+//! | `sum` | what tells a damaged record |
 //! | `get` | reading: certified hits, validated misses |
 //! | `recover` | what a survivor does for a dead peer |
 //! | `check` | the nine invariants |
@@ -42,6 +43,7 @@ mod shared;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod situations;
 mod step;
+mod sum;
 mod wait;
 mod word;
 

@@ -8,6 +8,7 @@ use super::recover;
 use super::step::{
     Point, crash_point, exchange, exchange_cell, replace_cell, store, store_payload,
 };
+use super::sum;
 use super::wait::Wait;
 use super::word::{Cell, InputHash, Link, Owner, Phase, Probe, RecordState};
 use crate::sync::{Ordering, fence};
@@ -92,7 +93,8 @@ impl<'a> Handle<'a> {
         fence(Ordering::Release);
         store_payload(record.input(), input.word());
         store_payload(record.value(), value);
-        store_payload(record.tick(), self.tick as u64);
+        let sum = sum::of(input.word(), value, link.generation);
+        store_payload(record.tick(), sum::with_tick(sum, self.tick));
         Ok(link)
     }
 

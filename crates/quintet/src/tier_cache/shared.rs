@@ -75,9 +75,6 @@ impl SharedMap {
         create: impl FnOnce(&Shape<'_>) -> Result<Segment, SegmentError>,
     ) -> Result<Self, OpenError> {
         let geometry = geometry.verify()?;
-        if !AtomicPair::supported() {
-            return Err(SegmentError::Unsupported.into());
-        }
         let values = [geometry.buckets, geometry.window, geometry.records, geometry.seats];
         let fields: [_; 4] = std::array::from_fn(|at| (FIELDS[at], values[at] as u64));
         let body = offsets(geometry).end;
@@ -101,6 +98,9 @@ impl SharedMap {
     }
 
     fn enter(segment: Segment) -> Result<Self, OpenError> {
+        if !AtomicPair::can_be_shared(segment.is_writable()) {
+            return Err(SegmentError::Unsupported.into());
+        }
         let field = |at| u32::try_from(segment.field(at)).unwrap_or(0);
         let [buckets, window, records, seats] = std::array::from_fn(field);
         let geometry = Geometry { buckets, window, records, seats }.verify()?;

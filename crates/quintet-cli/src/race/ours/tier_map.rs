@@ -86,7 +86,7 @@ impl OursLocal<'_> {
 }
 
 impl Local for OursLocal<'_> {
-    #[inline]
+    #[inline(always)]
     fn get(&mut self, key: u32) -> Option<u64> {
         self.handle.get(self.input(key)).ok().flatten()
     }

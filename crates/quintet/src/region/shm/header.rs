@@ -22,6 +22,7 @@ pub(super) const AT_CREATION: usize = 9;
 pub(super) const AT_MODE: usize = 10;
 pub(super) const AT_USER: usize = 11;
 pub(super) const AT_FIELDS: usize = 12;
+pub(super) const AT_GROUP: usize = 13;
 pub(super) const FIRST_FIELD: usize = 16;
 pub(super) const MAX_FIELDS: usize = 32;
 

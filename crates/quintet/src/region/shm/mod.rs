@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `header` | the first page: who made the segment, of which shape |
 //! | `segment` | create, attach, map |
+//! | `view` | the mapping, in huge pages where they can be had |
 //! | `peers` | the processes that take part, and the proof that one of them is dead |
 //!
 //! **M1.** A segment is created exclusively, follows no symbolic link, gets its mode by `fchmod`, and is allocated in full before
@@ -44,6 +45,12 @@ mod segment;
     not(any(quintet_loom, quintet_shuttle, miri))
 ))]
 mod tests;
+#[cfg(all(
+    feature = "shm",
+    any(target_os = "linux", target_os = "android"),
+    not(any(quintet_loom, quintet_shuttle, miri))
+))]
+mod view;
 
 #[cfg(not(all(
     feature = "shm",

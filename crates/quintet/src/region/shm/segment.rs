@@ -2,7 +2,7 @@
 
 use super::header::*;
 use super::peers::{CREATION_LOCK, LockFile, Membership, try_lock};
-use super::{Access, Place, SegmentError, Shape};
+use super::{Access, Place, SegmentError, Shape, view};
 use crate::region::heap::Zeroed;
 use crate::sync::AtomicU64;
 use std::fs::{File, OpenOptions, Permissions};
@@ -140,6 +140,7 @@ impl Segment {
         if let Some(group) = access.group {
             std::os::unix::fs::fchown(&file, None, Some(group)).map_err(describe)?;
         }
+        view::gather(&file, bytes);
         // SAFETY: a call on our descriptor.
         let error = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as libc::off_t) };
         match error {
@@ -167,6 +168,7 @@ impl Segment {
             (AT_CREATION, random_word()),
             (AT_MODE, (meta.mode() & 0o7777) as u64),
             (AT_USER, meta.uid() as u64),
+            (AT_GROUP, meta.gid() as u64),
             (AT_FIELDS, shape.fields.len() as u64),
         ] {
             header.set(at, value);
@@ -256,6 +258,7 @@ impl Segment {
         require("format version", AT_FORMAT, format)?;
         require("size in bytes", AT_BYTES, bytes as u64)?;
         require("owner", AT_USER, meta.uid() as u64)?;
+        require("group", AT_GROUP, meta.gid() as u64)?;
         require("mode", AT_MODE, (meta.mode() & 0o7777) as u64)?;
         require("number of fields", AT_FIELDS, fields.len() as u64)?;
         for (index, (name, expected)) in fields.iter().enumerate() {
@@ -267,18 +270,12 @@ impl Segment {
     }
 
     fn map(file: File, path: PathBuf, bytes: usize, writable: bool) -> Result<Self, SegmentError> {
-        let protection =
-            if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
-        let null = std::ptr::null_mut();
-        let fd = file.as_raw_fd();
-        // SAFETY: a fresh shared mapping at an address of the system's choice.
-        let place = unsafe { libc::mmap(null, bytes, protection, libc::MAP_SHARED, fd, 0) };
-        match NonNull::new(place.cast()) {
-            Some(memory) if place != libc::MAP_FAILED => {
+        match view::map(&file, bytes, writable) {
+            Ok(memory) => {
                 let membership = Membership::new();
                 Ok(Self { memory, bytes, file, path, writable, membership })
             }
-            _ => Err(SegmentError::Io { doing: "map segment", source: io::Error::last_os_error() }),
+            Err(source) => Err(SegmentError::Io { doing: "map segment", source }),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Create and attach: every way it can go wrong is an error that names what is wrong.
 
-use super::header::{AT_BOOT, AT_ENDIAN, AT_FORMAT, AT_MAGIC, AT_VERSION, BODY};
+use super::header::*;
 use super::*;
 use crate::sync::{AtomicU64, Ordering};
 use std::os::fd::AsRawFd;
@@ -85,9 +85,16 @@ fn a_chosen_mode_is_set_whatever_the_umask_and_verified() {
 
 #[test]
 fn a_wrong_header_names_its_field() {
-    for (word, name) in
-        [(AT_ENDIAN, "endianness"), (AT_VERSION, "layout version"), (AT_FORMAT, "format version")]
-    {
+    for (word, name) in [
+        (AT_ENDIAN, "endianness"),
+        (AT_VERSION, "layout version"),
+        (AT_FORMAT, "format version"),
+        (AT_BYTES, "size in bytes"),
+        (AT_USER, "owner"),
+        (AT_GROUP, "group"),
+        (AT_MODE, "mode"),
+        (AT_FIELDS, "number of fields"),
+    ] {
         let own = Own::new("header");
         own.create().unwrap();
         own.poke(word, 99);
@@ -162,6 +169,27 @@ fn no_room_is_an_error_that_names_the_remedy() {
         other => panic!("{other:?}"),
     }
     assert!(!own.1.exists(), "nothing is left behind");
+}
+
+/// A segment of several huge pages is usable to its last byte, in every attachment, whatever pages the system granted.
+#[test]
+fn large_segments_are_aligned_and_whole() {
+    let own = Own::new("large");
+    let body = (5 << 20) + 4096;
+    let shape = Shape { body, ..SHAPE };
+    let first = Segment::create(&own.0, &shape, Access::default()).unwrap();
+    let second = Segment::attach(&own.0, 1, 2, &ANY, true).unwrap();
+    let words = body / 8;
+    let [mine, theirs] = [&first, &second].map(|segment| {
+        let all = segment.slice::<AtomicU64>(0, words).unwrap();
+        assert_eq!((all.as_ptr() as usize - BODY) % (2 << 20), 0, "aligned");
+        all
+    });
+    assert!(theirs.iter().all(|word| word.load(Ordering::Relaxed) == 0));
+    mine.iter().zip(0..).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+    assert!(theirs.iter().zip(0..).all(|(word, value)| word.load(Ordering::Relaxed) == value));
+    let blocks = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&own.1).unwrap());
+    assert!(blocks * 512 >= (BODY + body) as u64, "all of it is allocated");
 }
 
 #[test]

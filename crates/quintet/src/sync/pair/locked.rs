@@ -44,8 +44,10 @@ impl AtomicPair {
         self.locked(|| self.words())
     }
 
-    pub(crate) fn load_two([first, second]: &[Self; 2]) -> [Words; 2] {
-        [first.load(), second.load()]
+    /// Processes can share pairs; read-only, only where a load never stores.
+    #[allow(dead_code)] // only where segments are
+    pub(crate) fn can_be_shared(writable: bool) -> bool {
+        writable
     }
 
     /// P6.

@@ -49,45 +49,54 @@ pub(crate) fn find<const N: usize, const STEP: u64>(
         .map(|(_, pair)| pair)
 }
 
-/// Which of two loaded pairs has a first word that is `word` under `mask` (2: neither), and the second word of that pair. No branch depends on the
-/// words: where both are as likely, half of all predictions would fail. The later pair wins.
-#[inline(always)]
-pub(crate) fn select(pairs: [Words; 2], mask: u64, word: u64) -> (u32, u64) {
-    let [zero, one] = pairs;
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        let (mut index, mut second) = (2u64, zero.1);
-        // SAFETY: registers only. The compiler would turn the same in its own language into branches.
-        unsafe {
-            std::arch::asm!(
-                "and {zero}, {mask}",
-                "and {one}, {mask}",
-                "xor {place:e}, {place:e}",
-                "cmp {zero}, {word}",
-                "cmove {index}, {place}",
-                "mov {place:e}, 1",
-                "cmp {one}, {word}",
-                "cmove {index}, {place}",
-                "cmove {second}, {other}",
-                zero = inout(reg) zero.0 => _,
-                one = inout(reg) one.0 => _,
-                mask = in(reg) mask,
-                word = in(reg) word,
-                other = in(reg) one.1,
-                place = out(reg) _,
-                index = inout(reg) index,
-                second = inout(reg) second,
-                options(pure, nomem, nostack),
-            );
+/// Which of two pairs has the word that was sought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Selected {
+    /// 0 if one of them has it.
+    missed: u64,
+    /// 0 if the later one has it.
+    not_later: u64,
+    second: u64,
+}
+
+impl Selected {
+    /// Of two loaded pairs: one whose first word is `word` under `mask`. If both are, the later.
+    #[inline(always)]
+    #[cfg_attr(all(target_arch = "x86_64", not(any(test, miri))), allow(dead_code))] // the instructions below do it there
+    pub(crate) fn of([zero, one]: [Words; 2], mask: u64, word: u64) -> Self {
+        let not_later = (one.0 ^ word) & mask;
+        if not_later == 0 {
+            return Self { missed: 0, not_later, second: one.1 };
         }
-        (index as u32, second)
+        Self { missed: (zero.0 ^ word) & mask, not_later, second: zero.1 }
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    match (zero.0 & mask == word, one.0 & mask == word) {
-        (_, true) => (1, one.1),
-        (true, false) => (0, zero.1),
-        _ => (2, zero.1),
+
+    /// The second word of the pair that has it.
+    #[inline(always)]
+    pub(crate) fn second(self) -> Option<u64> {
+        if self.missed == 0 { Some(self.second) } else { None }
     }
+
+    /// Which pair it is, if one has it.
+    #[inline(always)]
+    pub(crate) fn index(self) -> u32 {
+        (self.not_later == 0) as u32
+    }
+}
+
+/// [`Selected::of`] two neighbours, the first loaded before the second (P1, P4). No branch depends on their words: where both are as
+/// likely, half of all predictions would fail.
+#[inline(always)]
+#[cfg_attr(test, allow(dead_code))] // tests let things happen between the two loads
+pub(crate) fn select(pairs: &[AtomicPair; 2], mask: u64, word: u64) -> Selected {
+    #[cfg(all(
+        target_arch = "x86_64",
+        not(any(quintet_loom, quintet_shuttle, quintet_tsan, miri))
+    ))]
+    if x86::has_vector_loads() {
+        return x86::select(pairs, mask, word);
+    }
+    Selected::of([pairs[0].load(), pairs[1].load()], mask, word)
 }
 
 #[cfg(all(any(quintet_tsan, miri), not(any(quintet_loom, quintet_shuttle))))]
@@ -116,15 +125,22 @@ mod model;
 
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests {
-    use super::{AtomicPair, find, select};
+    use super::{AtomicPair, Selected, find, select};
 
     #[test]
     fn selects_the_pair_with_the_word() {
-        let pairs = [(0x70_01, 1), (0x80_01, 2)];
-        assert_eq!(select(pairs, 0xff_ff, 0x70_01), (0, 1));
-        assert_eq!(select(pairs, 0xff_00, 0x80_00), (1, 2));
-        assert_eq!(select(pairs, 0xff_00, 0x90_00).0, 2);
-        assert_eq!(select(pairs, 0xff, 1), (1, 2), "both: the later");
+        let sought = |mask, word| {
+            let words = [(0x70_01, 1), (0x80_01, 2)];
+            let pairs = words.map(|(first, second)| AtomicPair::new(first, second));
+            let selected = select(&pairs, mask, word);
+            let other = Selected::of(words, mask, word);
+            assert_eq!(selected.second(), other.second());
+            selected.second().map(|second| (selected.index(), second))
+        };
+        assert_eq!(sought(0xff_ff, 0x70_01), Some((0, 1)));
+        assert_eq!(sought(0xff_00, 0x80_00), Some((1, 2)));
+        assert_eq!(sought(0xff_00, 0x90_00), None);
+        assert_eq!(sought(0xff, 1), Some((1, 2)), "both: the later");
     }
 
     #[test]
@@ -149,7 +165,7 @@ mod tests {
         assert_eq!(pair.compare_exchange((1, 2), (u64::MAX, 7)), Ok(()));
         assert_eq!((pair.load_first(), pair.load_second()), (u64::MAX, 7));
         pair.store((8, u64::MAX));
-        assert_eq!(AtomicPair::load_two(&[pair, AtomicPair::new(3, 4)]), [(8, u64::MAX), (3, 4)]);
+        assert_eq!(pair.load(), (8, u64::MAX));
         assert!(AtomicPair::supported());
     }
 

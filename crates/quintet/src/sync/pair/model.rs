@@ -46,8 +46,11 @@ impl AtomicPair {
         pair(self.0.load(Ordering::Acquire))
     }
 
-    pub(crate) fn load_two([first, second]: &[Self; 2]) -> [Words; 2] {
-        [first.load(), second.load()]
+    /// Processes can share pairs; read-only, only where a load never stores.
+    #[allow(dead_code)] // only where segments are
+    pub(crate) fn can_be_shared(writable: bool) -> bool {
+        let _ = writable;
+        false
     }
 
     /// P6.

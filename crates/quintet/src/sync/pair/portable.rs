@@ -29,9 +29,10 @@ impl AtomicPair {
         split(self.0.load(Ordering::Acquire))
     }
 
-    #[inline(always)]
-    pub(crate) fn load_two([first, second]: &[Self; 2]) -> [Words; 2] {
-        [first.load(), second.load()]
+    /// Processes can share pairs; read-only, only where a load never stores.
+    #[allow(dead_code)] // only where segments are
+    pub(crate) fn can_be_shared(writable: bool) -> bool {
+        AtomicU128::is_lock_free() && writable
     }
 
     /// P6.

@@ -1,6 +1,7 @@
 //! By inline assembly.
 
-use super::Words;
+use super::{Selected, Words};
+use crate::sync::{AtomicU32, Ordering};
 use std::arch::asm;
 use std::arch::x86_64::__m128i;
 use std::cell::UnsafeCell;
@@ -52,6 +53,60 @@ pub(super) unsafe fn find_of_four<const STEP: u64>(
     found
 }
 
+/// 0: not asked yet, 1: an aligned 16-byte vector access is one access, 2: it is not. Cheaper to ask than the standard library's answer.
+static VECTOR_LOADS: AtomicU32 = AtomicU32::new(0);
+
+#[inline(always)]
+pub(super) fn has_vector_loads() -> bool {
+    // ORDERING: Relaxed: the answer is always the same.
+    VECTOR_LOADS.load(Ordering::Relaxed) == 1 || ask_for_vector_loads()
+}
+
+#[cold]
+#[inline(never)]
+fn ask_for_vector_loads() -> bool {
+    let there = std::arch::is_x86_feature_detected!("avx");
+    VECTOR_LOADS.store(if there { 1 } else { 2 }, Ordering::Relaxed);
+    there
+}
+
+/// See [`select`](super::select). Only with [`has_vector_loads`].
+#[inline(always)]
+#[cfg_attr(test, allow(dead_code))]
+pub(super) fn select(pairs: &[AtomicPair; 2], mask: u64, word: u64) -> Selected {
+    let (missed, not_later, second): (u64, u64, u64);
+    // SAFETY: the places are valid and 16-byte aligned. ORDERING: Acquire, as in `load_vector`.
+    unsafe {
+        asm!(
+            "movdqa {zero}, xmmword ptr [{pairs}]",
+            "movdqa {one}, xmmword ptr [{pairs} + 16]",
+            "movq {missed}, {zero}",
+            "movq {not_later}, {one}",
+            "punpckhqdq {zero}, {zero}",
+            "punpckhqdq {one}, {one}",
+            "movq {second}, {zero}",
+            "movq {other}, {one}",
+            "xor {missed}, {word}",
+            "and {missed}, {mask}",
+            "xor {not_later}, {word}",
+            "and {not_later}, {mask}",
+            "cmove {second}, {other}",
+            "cmove {missed}, {not_later}",
+            zero = out(xmm_reg) _,
+            one = out(xmm_reg) _,
+            missed = out(reg) missed,
+            not_later = out(reg) not_later,
+            second = out(reg) second,
+            other = out(reg) _,
+            pairs = in(reg) pairs,
+            mask = in(reg) mask,
+            word = in(reg) word,
+            options(nostack),
+        );
+    }
+    Selected { missed, not_later, second }
+}
+
 impl AtomicPair {
     pub(crate) const fn new(first: u64, second: u64) -> Self {
         Self(UnsafeCell::new([first, second]))
@@ -62,13 +117,15 @@ impl AtomicPair {
         std::arch::is_x86_feature_detected!("cmpxchg16b")
     }
 
+    /// Processes can share pairs; read-only, only where a load never stores.
+    #[allow(dead_code)] // only where segments are
+    pub(crate) fn can_be_shared(writable: bool) -> bool {
+        Self::supported() && (writable || has_vector_loads())
+    }
+
     #[inline(always)]
     pub(crate) fn load(&self) -> Words {
-        if std::arch::is_x86_feature_detected!("avx") {
-            self.load_vector()
-        } else {
-            self.load_exchange()
-        }
+        if has_vector_loads() { self.load_vector() } else { self.load_exchange() }
     }
 
     #[inline(always)]
@@ -86,20 +143,10 @@ impl AtomicPair {
         (first, second)
     }
 
-    /// Two neighbours, each of its own moment, the first before the second.
-    #[inline(always)]
-    pub(crate) fn load_two([first, second]: &[Self; 2]) -> [Words; 2] {
-        if std::arch::is_x86_feature_detected!("avx") {
-            [first.load_vector(), second.load_vector()]
-        } else {
-            [first.load_exchange(), second.load_exchange()]
-        }
-    }
-
     /// P6.
     #[inline(always)]
     pub(crate) fn store(&self, new: Words) {
-        if std::arch::is_x86_feature_detected!("avx") {
+        if has_vector_loads() {
             // SAFETY: both types are 16 bytes without invalid values.
             let both: __m128i = unsafe { std::mem::transmute([new.0, new.1]) };
             // SAFETY: the place is valid, writable and 16-byte aligned; with AVX an aligned 16-byte store is one

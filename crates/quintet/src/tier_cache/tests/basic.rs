@@ -83,6 +83,32 @@ fn slices_take_turns_and_ties_follow_the_bit() {
     }
 }
 
+/// In a full window the oldest leaves, wherever it lies: a member, or the base that was displaced.
+#[test]
+fn the_oldest_leaves_a_full_window() {
+    for (ticks, oldest) in [
+        ([10, 50, 60, 70], 1),
+        ([50, 10, 60, 70], 3),
+        ([50, 60, 10, 70], 5),
+        ([50, 60, 70, 10], 7),
+        // Equally old: the nearest.
+        ([10, 10, 10, 70], 1),
+    ] {
+        let world = World::small();
+        let mut handle = world.handle(0);
+        // Slice 0 gets 1, 3, 5 and 7, slice 1 the others.
+        for (tick, hash) in ticks.into_iter().zip([1, 3, 5, 7]) {
+            handle.set_tick(tick);
+            assert_eq!(add_tie(&mut handle, key(hash, 2), 0, 1).unwrap().slice(), 0);
+            assert_eq!(add_tie(&mut handle, key(hash + 1, 2), 0, 1).unwrap().slice(), 1);
+        }
+        handle.set_tick(200);
+        assert_eq!(add_tie(&mut handle, key(20, 2), 0, 1).unwrap().slice(), 0);
+        let left: Vec<_> = world.left().iter().map(|left| left.input).collect();
+        assert_eq!(left, [key(oldest, 2)], "{ticks:?}");
+    }
+}
+
 /// Upstream: the search for a hole ended at offset 4, crop used the wrong bit, and offset 31 met the member flag.
 #[test]
 fn a_bucket_fills_its_whole_window_and_empties_from_the_far_end() {

@@ -1,15 +1,19 @@
 //! Random bytes anywhere in a segment: errors, misses or timeouts, never a crash or an endless wait.
 
 use super::world::{SMALL, key};
+use crate::tier_cache::step::{Fate, with_fate};
+use crate::tier_cache::wait::Wait;
 use crate::tier_cache::*;
 use quintet_testkit::Rng;
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Uses everything the map offers. Only that it returns matters.
+/// Uses everything the map offers. That it returns matters, and that a value it returns was stored.
 fn exercise(shared: &SharedMap, random: &mut Rng) {
-    let map = shared.map();
-    let _ = map.recover();
+    let map = shared.map().verifying();
+    // Mostly without patience: a recovery word that names a living process is waited for.
+    let patience = if random.u32(..256) == 0 { DEFAULT_TIMEOUT } else { Duration::ZERO };
+    let _ = map.recover_dead(Wait::new(patience));
     let _ = map.check();
     let mut reader = map.reader();
     reader.set_timeout(Duration::ZERO);
@@ -22,56 +26,94 @@ fn exercise(shared: &SharedMap, random: &mut Rng) {
             0 => handle.add(input, 1).map(|_| ()),
             1 => handle.update(input, 2).map(|_| ()),
             2 => handle.remove(input),
-            _ => handle.get(input).map(|_| ()),
+            _ => handle.get(input).map(|found| credible(input, found)),
         };
-        let _ = reader.get(input);
+        let _ = reader.get(input).map(|found| credible(input, found));
     }
     for position in 0..map.geometry().buckets {
         let _ = (map.cell_state(0, position), map.memory().tbits(1, position as usize));
     }
 }
 
-#[test]
-fn random_bytes_never_crash_or_hang() {
-    let rounds = std::env::var("QUINTET_CORRUPT").ok().and_then(|text| text.parse().ok());
-    let rounds: usize = rounds.unwrap_or(20_000);
+/// A hit has a value that somebody stored under this key: the number it was filled with, or what `exercise` stores.
+fn credible(input: InputHash, found: Option<u64>) {
+    let Some(value) = found else { return };
+    let first =
+        (1..30).any(|number| key(number, number * 5 % 8) == input && value == number as u64);
+    assert!(first || value == 1 || value == 2, "{input:?} has {value}");
+}
+
+fn from_environment(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+/// The bytes of a map with some entries, and three processes that died in mid-operation: each at its `stop`-th point, or with its
+/// bucket held if it has fewer.
+fn image(stop: usize) -> Vec<u8> {
     let sealed = SharedMap::create_sealed(SMALL).unwrap();
     let mut handle = sealed.map().handle().unwrap();
     for number in 1..30 {
         let _ = handle.add(key(number, number * 5 % 8), number as u64);
     }
-    // One operation is left open, so that intents are part of the game.
-    let prepared = handle.prepare(key(77, 1)).unwrap();
-    std::mem::forget(handle.commit(prepared, 7).unwrap());
-    std::mem::forget(handle);
+    drop(handle);
+    let dying: [fn(&mut Handle<'_>); 3] = [
+        |handle| _ = handle.add(key(2, 1), 1),
+        |handle| _ = handle.update(key(4, 4), 2),
+        |handle| _ = handle.remove(key(6, 6)),
+    ];
+    for operation in dying {
+        let process = SharedMap::attach_sealed(sealed.inheritable().unwrap()).unwrap();
+        let mut handle = process.map().handle().unwrap();
+        handle.set_timeout(Duration::ZERO);
+        with_fate(Fate::Stop(stop), None, || operation(&mut handle));
+        std::mem::forget(handle);
+    }
     let file = std::fs::File::from(sealed.inheritable().unwrap());
-    let bytes = file.metadata().unwrap().len() as usize;
-    let mut good = vec![0; bytes];
-    file.read_exact_at(&mut good, 0).unwrap();
-    let mut random = Rng::with_seed(17);
-    let mut attached = 0;
+    let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+/// `QUINTET_CORRUPT` segments, drawn from `QUINTET_CORRUPT_SEED`.
+#[test]
+fn random_bytes_never_crash_or_hang() {
+    let rounds = from_environment("QUINTET_CORRUPT").unwrap_or(20_000) as usize;
+    let mut random = Rng::with_seed(from_environment("QUINTET_CORRUPT_SEED").unwrap_or(17));
+    let images: Vec<_> = (0..40).map(image).collect();
+    let sealed = SharedMap::create_sealed(SMALL).unwrap();
+    let file = std::fs::File::from(sealed.inheritable().unwrap());
+    let bytes = images[0].len();
+    let mut bad = vec![0; bytes];
+    let (mut attached, mut longest) = (0, Duration::ZERO);
     for round in 0..rounds {
-        file.write_all_at(&good, 0).unwrap();
-        let header = round % 8 == 0;
+        bad.copy_from_slice(&images[random.usize(..images.len())]);
+        // The header, the slots of processes, or anywhere.
+        let part = match round % 8 {
+            0 => 0..512,
+            1 => 4096..20_480,
+            _ => 512..bytes,
+        };
         for _ in 0..random.usize(1..24) {
-            let at = if header { random.usize(..512) } else { random.usize(20_480..bytes) };
+            let at = random.usize(part.clone());
             let size = random.usize(1..9).min(bytes - at);
-            let mut noise: Vec<u8> = (0..size).map(|_| random.u8(..)).collect();
             match random.u32(..4) {
-                0 => noise.fill(0),
-                1 => noise.fill(0xff),
+                0 => bad[at..at + size].fill(0),
+                1 => bad[at..at + size].fill(0xff),
                 2 => {
-                    file.read_exact_at(&mut noise, random.usize(20_480..bytes - 16) as u64).unwrap()
+                    let from = random.usize(20_480..bytes - 16);
+                    bad.copy_within(from..from + size, at);
                 }
-                _ => {}
+                _ => bad[at..at + size].iter_mut().for_each(|byte| *byte = random.u8(..)),
             }
-            file.write_all_at(&noise, at as u64).unwrap();
         }
+        file.write_all_at(&bad, 0).unwrap();
+        let start = Instant::now();
         if let Ok(shared) = SharedMap::attach_sealed(sealed.inheritable().unwrap()) {
             exercise(&shared, &mut random);
             attached += 1;
         }
+        longest = longest.max(start.elapsed());
     }
-    println!("{rounds} corrupted segments, {attached} attached");
+    println!("{rounds} corrupted segments, {attached} attached, longest {longest:?}");
     assert!(attached > rounds / 2);
 }

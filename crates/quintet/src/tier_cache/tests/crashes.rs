@@ -193,6 +193,31 @@ fn a_late_recoverer_leaves_the_next_owner_alone() {
     assert_eq!(world.map(1).memory().control(1).owner(), Some(number));
 }
 
+/// While somebody alive recovers a seat nobody else does.
+#[test]
+fn a_living_recoverer_is_left_alone() {
+    let world = World::small();
+    let mut dead = world.handle(0);
+    dead.add(key(2, 1), 20).unwrap();
+    let prepared = dead.prepare(key(1, 1)).unwrap();
+    std::mem::forget(dead.commit(prepared, 10).unwrap());
+    std::mem::forget(dead);
+    world.kill(0);
+    let (mut at_work, mut refused) = (false, 0);
+    let mut meanwhile = |point: Point| {
+        if at_work {
+            let other = world.map(2).recover_dead(Wait::new(Duration::ZERO));
+            // Before the last store the seat is free, and there is nothing left to recover.
+            assert!(other == Err(MapError::Busy) || point == Point::RecoveryUnlock, "{point:?}");
+            refused += 1;
+        }
+        at_work |= point == Point::RecoveryLock;
+    };
+    with_fate(Fate::Each, Some(&mut meanwhile), || world.map(1).recover()).0.unwrap();
+    assert!(refused > 3);
+    world.map(1).check().unwrap();
+}
+
 /// The dead one may have freed a record that has a new user since: recovery does not free it again.
 #[test]
 fn a_record_freed_before_the_death_belongs_to_its_next_user() {

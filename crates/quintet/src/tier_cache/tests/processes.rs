@@ -77,6 +77,18 @@ fn child() {
             std::thread::sleep(PATIENCE);
             drop(committed);
         }
+        "exec" => {
+            use std::os::unix::process::CommandExt;
+            let mut handle = shared.map().handle().unwrap();
+            let prepared = handle.prepare(key(7, 1)).unwrap();
+            let committed = handle.commit(prepared, 70).unwrap();
+            report("held");
+            std::io::stdin().read_line(&mut String::new()).unwrap();
+            // The same process with another program: pid and start time stay.
+            let error = std::process::Command::new("sleep").arg("20").exec();
+            drop(committed);
+            panic!("{error}");
+        }
         "meet" => super::meetings::actor(&shared),
         "fork" => fork_in_child(&shared),
         other => panic!("unknown task {other}"),
@@ -287,15 +299,46 @@ fn a_zombie_is_dead() {
     shared.map().check().unwrap();
 }
 
+/// A process that became another program lives on under its pid, but it takes part no more.
+#[test]
+fn exec_ends_the_membership() {
+    let segment = Segment::new("exec");
+    let shared = segment.create(SMALL);
+    let mut handle = shared.map().handle().unwrap();
+    let mut child = Child::of_test(CHILD, &format!("exec {}", segment.name())).unwrap();
+    assert_eq!(child.line(PATIENCE).as_deref(), Some("held"));
+    handle.set_timeout(Duration::from_millis(20));
+    assert_eq!(handle.add(key(8, 1), 1), Err(MapError::Busy), "alive");
+    child.tell("exec");
+    let start = Instant::now();
+    while handle.add(key(8, 1), 1) == Err(MapError::Busy) {
+        assert!(start.elapsed() < PATIENCE, "the other program holds nothing");
+    }
+    assert_eq!(handle.get(key(8, 1)), Ok(Some(1)));
+    assert_eq!(handle.get(key(7, 1)), Ok(Some(70)));
+    assert!(child.wait(Duration::ZERO).unwrap().is_none(), "and is alive");
+    child.kill().unwrap();
+    drop(handle);
+    shared.map().recover().unwrap();
+    shared.map().check().unwrap();
+}
+
 /// Runs in a child: forks with a handle in hand, inside a held bucket.
 fn fork_in_child(shared: &SharedMap) {
     let mut handle = shared.map().handle().unwrap();
+    let mut inherited = shared.map().handle().unwrap();
     handle.add(key(1, 1), 10).unwrap();
     let prepared = handle.prepare(key(7, 1)).unwrap();
     let committed = handle.commit(prepared, 70).unwrap();
     // SAFETY: the child below uses this library only, whose state is atomics.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
+        // The parent's lock is not ours to hold: elsewhere nothing but the lock might tell that the parent is dead.
+        let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let mut targets = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        let held = targets.any(|path| path.to_string_lossy().contains(".lock"));
+        assert!(!held, "the child closed it");
+        assert_eq!(inherited.add(key(9, 5), 90), Err(MapError::Forked), "the parent's seat");
         // The bucket is the parent's, who is alive: busy. Elsewhere a handle of our own works.
         let mut own = shared.map().handle().unwrap();
         own.set_timeout(Duration::from_millis(20));
@@ -333,6 +376,71 @@ fn fork_takes_its_own_seat() {
     std::thread::sleep(Duration::from_millis(20));
     shared.map().recover().unwrap();
     shared.map().check().unwrap();
+}
+
+/// Read-only: hits, misses and a check, no seat; behind a held bucket a miss is busy.
+#[test]
+fn read_only_maps_read() {
+    let segment = Segment::new("read");
+    let shared = segment.create(SMALL);
+    let mut handle = shared.map().handle().unwrap();
+    handle.add(key(3, 3), 30).unwrap();
+    let attached = SharedMap::attach_read_only(&segment.0).unwrap();
+    let map = attached.map();
+    assert_eq!(map.handle().err(), Some(MapError::NoSeat));
+    let mut reader = map.reader();
+    reader.set_timeout(Duration::ZERO);
+    assert_eq!((reader.get(key(3, 3)), reader.get(key(4, 3))), (Ok(Some(30)), Ok(None)));
+    let prepared = handle.prepare(key(5, 3)).unwrap();
+    let committed = handle.commit(prepared, 50).unwrap();
+    assert_eq!(reader.get(key(5, 3)), Ok(Some(50)));
+    assert_eq!(reader.get(key(4, 3)), Err(MapError::Busy));
+    assert_eq!(map.recover(), Ok(()));
+    drop(committed);
+    assert_eq!(map.check().unwrap().live, 2);
+}
+
+/// A map in a file, found again after the machine restarted: repaired, checked, entered; damaged, it is refused.
+#[test]
+fn a_file_outlives_a_restart() {
+    use std::os::unix::fs::FileExt;
+    const BOOT: u64 = 7 * 8;
+    let path = std::env::temp_dir().join(format!("quintet-restart-{}", std::process::id()));
+    let place = Place::Path(path.clone());
+    let _ = SharedMap::remove(&place);
+    let shared = SharedMap::create(&place, SMALL, Access::default()).unwrap();
+    let mut handle = shared.map().handle().unwrap();
+    handle.add(key(3, 3), 0x1234_5678).unwrap();
+    // The machine stops inside an operation.
+    let prepared = handle.prepare(key(5, 3)).unwrap();
+    std::mem::forget(handle.commit(prepared, 50).unwrap());
+    std::mem::forget(handle);
+    drop(shared);
+    let file = std::fs::File::options().read(true).write(true).open(&path).unwrap();
+    file.write_all_at(&[1; 16], BOOT).unwrap();
+    let shared = SharedMap::attach(&place, Some(SMALL)).unwrap();
+    assert_eq!(shared.map().reader().get(key(5, 3)), Ok(Some(50)));
+    assert_eq!(shared.map().check().unwrap().live, 2);
+    let mut boot = [0; 16];
+    file.read_exact_at(&mut boot, BOOT).unwrap();
+    assert_ne!(boot, [1; 16], "entered in this boot");
+    drop(shared);
+    // One bit of a value.
+    let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    let value = 0x1234_5678_u64.to_ne_bytes();
+    let at = bytes.chunks(8).rposition(|word| word == value).unwrap();
+    file.write_all_at(&[value[0] ^ 1], at as u64 * 8).unwrap();
+    let shared = SharedMap::attach(&place, None).unwrap();
+    let found = shared.map().verifying().reader().get(key(3, 3));
+    assert!(matches!(found, Err(MapError::Corrupt(_))), "{found:?}");
+    drop(shared);
+    file.write_all_at(&[1; 16], BOOT).unwrap();
+    match SharedMap::attach(&place, None) {
+        Err(OpenError::Damaged(what)) => assert!(what.contains("damaged"), "{what}"),
+        other => panic!("{other:?}"),
+    }
+    SharedMap::remove(&place).unwrap();
 }
 
 #[test]
