@@ -326,6 +326,11 @@ impl Segment {
         self.header().set(AT_BOOT + 1, boot[1]);
     }
 
+    /// Bytes of the whole segment.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(crate) fn is_writable(&self) -> bool {
         self.writable
     }

@@ -1,0 +1,4 @@
+//! The cache against its promises.
+
+mod basic;
+mod world;
