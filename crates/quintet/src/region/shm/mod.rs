@@ -4,7 +4,7 @@
 //! | Room | Holds |
 //! |---|---|
 //! | `header` | the first page: who made the segment, of which shape |
-//! | `segment` | create, attach, map |
+//! | `segment`, `huge` | create, attach, map; large pages for it |
 //! | `peers` | the processes that take part, and the proof that one of them is dead |
 //!
 //! **M1.** A segment is created exclusively, follows no symbolic link, gets its mode by `fchmod`, and is allocated in full before
@@ -25,6 +25,12 @@
     not(any(quintet_loom, quintet_shuttle, miri))
 ))]
 mod header;
+#[cfg(all(
+    feature = "shm",
+    any(target_os = "linux", target_os = "android"),
+    not(any(quintet_loom, quintet_shuttle, miri))
+))]
+mod huge;
 #[cfg(all(
     feature = "shm",
     any(target_os = "linux", target_os = "android"),

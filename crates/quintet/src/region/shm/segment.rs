@@ -1,6 +1,7 @@
 //! Creating, attaching and mapping.
 
 use super::header::*;
+use super::huge;
 use super::peers::{CREATION_LOCK, LockFile, Membership, try_lock};
 use super::{Access, Place, SegmentError, Shape};
 use crate::region::heap::Zeroed;
@@ -269,12 +270,18 @@ impl Segment {
     fn map(file: File, path: PathBuf, bytes: usize, writable: bool) -> Result<Self, SegmentError> {
         let protection =
             if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
-        let null = std::ptr::null_mut();
         let fd = file.as_raw_fd();
-        // SAFETY: a fresh shared mapping at an address of the system's choice.
-        let place = unsafe { libc::mmap(null, bytes, protection, libc::MAP_SHARED, fd, 0) };
+        let (at, fixed) = match huge::reserve(bytes) {
+            Some(at) => (at.as_ptr().cast(), libc::MAP_FIXED),
+            None => (std::ptr::null_mut(), 0),
+        };
+        // SAFETY: a shared mapping at an address of the system's choice, or over a reservation of ours.
+        let place = unsafe { libc::mmap(at, bytes, protection, libc::MAP_SHARED | fixed, fd, 0) };
         match NonNull::new(place.cast()) {
             Some(memory) if place != libc::MAP_FAILED => {
+                if writable {
+                    huge::ask_for(memory, bytes);
+                }
                 let membership = Membership::new();
                 Ok(Self { memory, bytes, file, path, writable, membership })
             }
@@ -353,6 +360,11 @@ impl Segment {
     /// Slot and incarnation of this process, joining first if it has none (or has been forked since).
     pub(crate) fn me(&self) -> Result<(u32, u64), SegmentError> {
         self.membership.me(self.header(), || self.open_own_lock())
+    }
+
+    /// Slot, incarnation and process id of everybody who took part and may still be alive.
+    pub(crate) fn processes(&self) -> Vec<(u32, u64, u32)> {
+        super::peers::described(self.header())
     }
 
     /// True only on proof (M4).

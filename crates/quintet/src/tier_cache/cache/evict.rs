@@ -31,7 +31,6 @@ const EXTRA_STRETCHES: usize = 2;
 /// A victim in waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Candidate {
-    rank: u64,
     tick: u32,
     link: Link,
 }
@@ -39,6 +38,21 @@ pub(super) struct Candidate {
 /// Victims in waiting, the oldest last.
 #[derive(Debug, Default)]
 pub(super) struct Ring(Vec<Candidate>);
+
+impl Ring {
+    /// The oldest that is not a hole.
+    pub(super) fn pop_current(&mut self, view: &View<'_>) -> Option<Link> {
+        while let Some(candidate) = self.0.pop() {
+            let Some(record) = super::read::current(view, candidate.link) else { continue };
+            // ORDERING: Relaxed: a hint.
+            let tick = record.tick().load(Ordering::Relaxed) as u32;
+            if tick == candidate.tick && record.state().state() == Some(RecordState::Live) {
+                return Some(candidate.link);
+            }
+        }
+        None
+    }
+}
 
 impl View<'_> {
     /// Looks at the next stretch of ages and keeps the oldest (L2, L3).
@@ -85,7 +99,7 @@ impl View<'_> {
             }
         }
         best[..held].sort_unstable();
-        for (rank, block) in &best[..held] {
+        for (_, block) in &best[..held] {
             let Ok(record) = self.memory.record(*block) else { continue };
             prefetch_read(record.word());
             let word = record.state();
@@ -93,7 +107,7 @@ impl View<'_> {
                 let link = Link { record: *block, generation: word.generation() };
                 // ORDERING: Relaxed: a hint.
                 let tick = record.tick().load(Ordering::Relaxed) as u32;
-                ring.0.push(Candidate { rank: *rank, tick, link });
+                ring.0.push(Candidate { tick, link });
             }
         }
     }
@@ -102,13 +116,8 @@ impl View<'_> {
     pub(super) fn next_victim(&self, ring: &mut Ring) -> Option<Link> {
         let stretches = self.ages.len().div_ceil(STRETCH) + EXTRA_STRETCHES;
         for _ in 0..stretches {
-            while let Some(candidate) = ring.0.pop() {
-                let Some(record) = super::read::current(self, candidate.link) else { continue };
-                // ORDERING: Relaxed: a hint.
-                let tick = record.tick().load(Ordering::Relaxed) as u32;
-                if tick == candidate.tick && record.state().state() == Some(RecordState::Live) {
-                    return Some(candidate.link);
-                }
+            if let Some(victim) = ring.pop_current(self) {
+                return Some(victim);
             }
             self.search_victims(ring);
         }
@@ -150,7 +159,7 @@ impl CacheHandle<'_> {
     pub(super) fn evict_one(&mut self) -> Result<bool, CacheError> {
         for _ in 0..self.view.sizes.blocks {
             let Some(victim) = self.view.next_victim(&mut self.ring) else { return Ok(false) };
-            if self.evict(victim)? {
+            if self.evict_to_sink(victim)? {
                 self.cursor = victim.record;
                 return Ok(true);
             }
@@ -160,6 +169,15 @@ impl CacheHandle<'_> {
 
     /// Evicts one entry if it is still there (L1, L4).
     pub(super) fn evict(&mut self, victim: Link) -> Result<bool, CacheError> {
+        // A victim in a bucket that somebody holds is passed over: there are others.
+        let timeout = std::mem::replace(&mut self.inner.timeout, std::time::Duration::ZERO);
+        let done = self.evict_patiently(victim);
+        self.inner.timeout = timeout;
+        done
+    }
+
+    /// Evicts one entry if it is still there, waiting for its bucket.
+    pub(super) fn evict_patiently(&mut self, victim: Link) -> Result<bool, CacheError> {
         let view = self.view;
         let Some(input) = view.entry_input(victim) else { return Ok(false) };
         let Ok(record) = view.memory.record(victim.record) else { return Ok(false) };
@@ -179,7 +197,7 @@ impl CacheHandle<'_> {
                 view.count(self.inner.number, cause, 1);
                 Ok(true)
             }
-            Err(MapError::NotFound) => Ok(false),
+            Err(MapError::NotFound | MapError::Busy) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

@@ -40,6 +40,7 @@ pub struct CacheHandle<'c> {
     pub(super) expiry_hand: usize,
     pub(super) forced_out: u32,
     pub(super) no_evict: bool,
+    pub(super) patience: Duration,
 }
 
 impl<'c> CacheHandle<'c> {
@@ -58,6 +59,7 @@ impl<'c> CacheHandle<'c> {
             expiry_hand: cursor as usize,
             forced_out: 0,
             no_evict: false,
+            patience: super::flight::DEFAULT_PATIENCE,
         }
     }
 
@@ -80,7 +82,11 @@ impl<'c> CacheHandle<'c> {
         self.no_evict || !self.view.sizes.evicts
     }
 
-    fn read(&mut self, key: &[u8], target: &mut impl Target) -> Result<Option<Hit>, CacheError> {
+    pub(super) fn read(
+        &mut self,
+        key: &[u8],
+        target: &mut impl Target,
+    ) -> Result<Option<Hit>, CacheError> {
         self.inner.begin_read()?;
         let input = self.view.input(self.space, key);
         let hit = match self.view.read_base(input, self.space, key, target) {
@@ -93,7 +99,7 @@ impl<'c> CacheHandle<'c> {
     }
 
     #[cold]
-    fn read_slow(
+    pub(super) fn read_slow(
         &self,
         input: InputHash,
         key: &[u8],
@@ -176,12 +182,25 @@ impl<'c> CacheHandle<'c> {
         ttl: Option<Duration>,
         want: Want,
     ) -> Result<Result<SetReport, MapError>, CacheError> {
+        self.store(self.entry(key, value, ttl), want)
+    }
+
+    /// Places an entry and counts it.
+    pub(super) fn store(
+        &mut self,
+        entry: Entry<'_>,
+        want: Want,
+    ) -> Result<Result<SetReport, MapError>, CacheError> {
         self.forced_out = 0;
-        let placed = self.place(self.entry(key, value, ttl), want)?;
+        let placed = self.place(entry, want)?;
+        let forced = self.inner.frame.plan.out.is_some() as u32;
         Ok(placed.map(|placed| {
             self.view.count(self.inner.number, Count::Sets, 1);
-            let forced = self.inner.frame.plan.out.is_some() as u32;
-            SetReport { replaced: placed.replaced, evicted: self.forced_out + forced }
+            let evicted = self.forced_out + forced;
+            if forced > 0 {
+                self.take_back();
+            }
+            SetReport { replaced: placed.replaced, evicted }
         }))
     }
 
@@ -196,7 +215,7 @@ impl<'c> CacheHandle<'c> {
 #[derive(Debug, Clone, Copy)]
 pub struct CacheReader<'c> {
     view: View<'c>,
-    space: u32,
+    pub(super) space: u32,
     timeout: Duration,
 }
 

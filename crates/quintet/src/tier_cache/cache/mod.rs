@@ -11,7 +11,9 @@
 //! | `free` | free blocks: taken by exchange, found by bits |
 //! | `read` | certified copies, validated misses |
 //! | `write` | the frame of a writing operation |
-//! | `evict` | recency, the hand, victims |
+//! | `evict`, `sink` | recency, the hand, victims; where they go |
+//! | `ops`, `many`, `scan`, `typed` | conditional stores, batches, scans, typed fronts |
+//! | `spaces`, `flight`, `maintain` | namespaces, single flight, the optional thread |
 //! | `sweep` | orphans and outlived entries |
 //! | `clock`, `stats`, `hash`, `error` | what their names say |
 //! | `builder`, `handle` | the public face |
@@ -22,13 +24,21 @@ mod check;
 mod clock;
 mod error;
 mod evict;
+mod flight;
 mod free;
 mod handle;
 mod hash;
 mod layout;
+mod maintain;
+mod many;
+mod ops;
 mod read;
+mod scan;
+mod sink;
+mod spaces;
 mod stats;
 mod sweep;
+mod typed;
 mod view;
 mod write;
 
@@ -42,11 +52,17 @@ pub use check::CheckReport;
 pub use error::CacheError;
 pub use handle::{CacheHandle, CacheReader, SetReport, Version};
 pub use layout::MAX_KEY;
+pub use maintain::{Maintained, Maintenance};
+pub use scan::{Scan, ScannedEntry};
+pub use sink::{Departed, EvictionSink};
+pub use spaces::Namespace;
 pub use stats::CacheStats;
 pub use sweep::Swept;
+#[cfg(feature = "serde")]
+pub use typed::{Format, TypedHandle};
 
 use crate::region::shm::{Segment, Shape};
-use crate::sync::{AtomicPair, fork};
+use crate::sync::{AtomicPair, Mutex, fork};
 use crate::tier_cache::MapError;
 use crate::tier_cache::map::{Map, Peers, Upper};
 use crate::tier_cache::step::{Point, add, store};
@@ -59,12 +75,26 @@ use view::{Global, View};
 pub struct TierCache {
     segment: Segment,
     sizes: Sizes,
+    sink: Option<Box<dyn EvictionSink>>,
+    /// Entries that a full window put out and the sink refused.
+    refused: Mutex<Vec<Departed>>,
+}
+
+/// A process that is attached to a cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Attached {
+    /// Its id, in its own pid namespace.
+    pub pid: u32,
+    /// Its handles that can write.
+    pub handles: u32,
 }
 
 impl std::fmt::Debug for TierCache {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (segment, sizes) = (&self.segment, &self.sizes);
-        out.debug_struct("TierCache").field("segment", segment).field("sizes", sizes).finish()
+        let mut out = out.debug_struct("TierCache");
+        out.field("segment", segment).field("sizes", sizes).finish_non_exhaustive()
     }
 }
 
@@ -90,7 +120,9 @@ impl Upper for TierCache {
         self.view().free(point, link)
     }
 
-    fn left(&self, _: Link) {}
+    fn left(&self, link: Link) {
+        self.deliver_forced(link);
+    }
 
     fn recovered(&self) {
         let view = self.view();
@@ -147,7 +179,7 @@ impl TierCache {
 
     fn enter(segment: Segment) -> Result<Self, OpenError> {
         let sizes = Sizes::from_fields(std::array::from_fn(|at| segment.field(at)))?;
-        let entered = Self { segment, sizes };
+        let entered = Self { segment, sizes, sink: None, refused: Mutex::new(Vec::new()) };
         if View::new(&entered.segment, sizes).is_none() {
             let (expected, found) = (sizes.offsets().end as u64, entered.segment.bytes() as u64);
             return Err(SegmentError::Mismatch { field: "size in bytes", expected, found }.into());
@@ -213,6 +245,21 @@ impl TierCache {
         }
         self.map().recover()?;
         Ok(self.view().sweep_orphans()?)
+    }
+
+    /// The processes that are attached: proved dead ones are left out.
+    pub fn processes(&self) -> Vec<Attached> {
+        let view = self.view();
+        let seats = |me: Owner| {
+            let seat = |number| view.memory.seat(number).is_ok_and(|seat| seat.owner() == me);
+            (0..view.sizes.seats).filter(|number| seat(*number)).count() as u32
+        };
+        let alive = |(slot, incarnation, pid): (u32, u64, u32)| {
+            let dead = self.segment.is_dead(slot as usize, incarnation);
+            let handles = seats(Owner::new(slot, incarnation));
+            (!dead).then_some(Attached { pid, handles })
+        };
+        self.segment.processes().into_iter().filter_map(alive).collect()
     }
 
     /// A descriptor that a child inherits, for [`TierCache::attach_sealed`].

@@ -1,4 +1,6 @@
 //! The cache against its promises.
 
 mod basic;
+mod oracle;
+mod semantics;
 mod world;

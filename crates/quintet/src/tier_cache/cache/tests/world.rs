@@ -18,3 +18,11 @@ pub(super) fn tiny_of(builder: CacheBuilder, blocks: u32) -> TierCache {
     let sizes = Sizes { blocks, buckets: blocks, pace: sizes.pace.min(1), max_value, ..sizes };
     TierCache::create_sealed(sizes).unwrap()
 }
+
+/// Moves the clock of a cache, for every process.
+pub(super) fn advance(cache: &TierCache, ms: i64) {
+    let view = cache.view();
+    let epoch = view.global(Global::Epoch);
+    let now = epoch.load(crate::sync::Ordering::Relaxed);
+    epoch.store(now.wrapping_add(ms as u64), crate::sync::Ordering::Relaxed);
+}
