@@ -26,3 +26,23 @@ pub(super) fn advance(cache: &TierCache, ms: i64) {
     let now = epoch.load(crate::sync::Ordering::Relaxed);
     epoch.store(now.wrapping_add(ms as u64), crate::sync::Ordering::Relaxed);
 }
+
+/// A process that never was, and therefore is dead.
+const DEAD: Owner = Owner::new(200, 7);
+
+/// From now on the owner of the handle counts as dead.
+pub(super) fn declare_dead(cache: &TierCache, handle: &CacheHandle<'_>) {
+    let seat = cache.view().memory.seat(handle.inner.number).unwrap();
+    seat.owner_word().store(DEAD.0, crate::sync::Ordering::Release);
+}
+
+/// Whoever was recovering somebody counts as dead.
+pub(super) fn forget_recoverers(cache: &TierCache) {
+    let view = cache.view();
+    for number in 0..view.sizes.seats {
+        let seat = view.memory.seat(number).unwrap();
+        if seat.recovery() != Owner::NOBODY {
+            seat.recovery_word().store(DEAD.0, crate::sync::Ordering::Release);
+        }
+    }
+}
