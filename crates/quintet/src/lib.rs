@@ -53,6 +53,12 @@ pub mod word_map;
 pub use item_set::ItemSet;
 pub use region::{AllocError, Pages};
 pub use seen_set::{SeenPrints, SeenSet};
+#[cfg(all(
+    feature = "shm",
+    any(target_os = "linux", target_os = "android"),
+    not(any(quintet_loom, quintet_shuttle, miri))
+))]
+pub use tier_cache::cache::{self, TierCache};
 pub use twin_map::{TwinMap, TwinSet};
 pub use word_map::WordMap;
 

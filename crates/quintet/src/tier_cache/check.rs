@@ -111,7 +111,7 @@ pub(crate) fn check(map: &Map<'_>) -> Result<Report, String> {
 }
 
 /// I5: nothing is held, open or half recovered.
-fn residue(map: &Map<'_>) -> Result<(), String> {
+pub(crate) fn residue(map: &Map<'_>) -> Result<(), String> {
     for bucket in 0..map.memory.geometry.buckets {
         if let Some(seat) = map.memory.control(bucket).owner() {
             return Err(format!("I5: control word {bucket} is held by seat {seat}"));
@@ -134,7 +134,12 @@ fn residue(map: &Map<'_>) -> Result<(), String> {
 }
 
 /// I2, I3: the bucket a cell belongs to.
-fn home_of(map: &Map<'_>, slice: u32, position: usize, cell: Cell) -> Result<usize, String> {
+pub(crate) fn home_of(
+    map: &Map<'_>,
+    slice: u32,
+    position: usize,
+    cell: Cell,
+) -> Result<usize, String> {
     let window = map.memory.geometry.window as usize;
     let wrong = |what: &str| Err(format!("{what} at {slice}:{position}: {cell:?}"));
     if cell.cbits.is_base() {

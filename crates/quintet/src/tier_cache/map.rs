@@ -9,7 +9,7 @@ use super::plan::{Seen, Task};
 use super::recover;
 use super::step::{Point, exchange, store};
 use super::wait::Wait;
-use super::word::{InputHash, Owner, Probe, Token};
+use super::word::{InputHash, Link, Owner, Probe, Token};
 use crate::sync::prefetch::prefetch_read;
 use std::time::Duration;
 
@@ -40,6 +40,16 @@ pub struct Left {
 /// the map, since a waiter that recovers a dead peer may hold words.
 pub type Sink<'a> = &'a (dyn Fn(Left) + Sync);
 
+/// What lies above the map and stores more in a record than the map does.
+pub(crate) trait Upper: Sync {
+    /// Frees a record of this generation, and what hangs on it, unless it is free already.
+    fn free(&self, point: Point, link: Link) -> Result<(), MapError>;
+    /// A record had to leave a full window; it is freed afterwards.
+    fn left(&self, link: Link);
+    /// A dead peer was found in mid-operation and its operation completed or undone.
+    fn recovered(&self);
+}
+
 /// How long an operation waits for a living peer by default.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -51,6 +61,7 @@ pub struct Map<'a> {
     pub(crate) sink: Sink<'a>,
     /// Hits verify the sum of their record.
     pub(crate) verifies: bool,
+    pub(crate) upper: Option<&'a dyn Upper>,
 }
 
 impl std::fmt::Debug for Map<'_> {
@@ -62,7 +73,12 @@ impl std::fmt::Debug for Map<'_> {
 impl<'a> Map<'a> {
     /// A map over `memory`.
     pub fn new(memory: Memory<'a>, peers: &'a dyn Peers, sink: Sink<'a>) -> Self {
-        Self { memory, peers, sink, verifies: false }
+        Self { memory, peers, sink, upper: None, verifies: false }
+    }
+
+    /// The map below a cache.
+    pub(crate) fn below(memory: Memory<'a>, peers: &'a dyn Peers, upper: &'a dyn Upper) -> Self {
+        Self { memory, peers, sink: &|_| {}, upper: Some(upper), verifies: false }
     }
 
     /// The same map for whoever does not trust its memory: a hit verifies the sum of its record, and one that is damaged is
@@ -227,7 +243,7 @@ impl<'a> Handle<'a> {
         self.ties = seed | 1;
     }
 
-    fn tie(&mut self) -> u32 {
+    pub(crate) fn tie(&mut self) -> u32 {
         // xorshift64: a bit that need not be unpredictable, only balanced.
         self.ties ^= self.ties << 13;
         self.ties ^= self.ties >> 7;
@@ -236,11 +252,17 @@ impl<'a> Handle<'a> {
     }
 
     /// A handle that came along in a fork is the parent's. One left in mid-operation is completed.
-    fn begin(&mut self) -> Result<(), MapError> {
+    pub(crate) fn begin(&mut self) -> Result<(), MapError> {
         if self.map.peers.forks() != self.forks {
             return Err(MapError::Forked);
         }
         self.settle()
+    }
+
+    /// A handle that came along in a fork is the parent's, for reading too: it counts and touches.
+    #[inline(always)]
+    pub(crate) fn begin_read(&self) -> Result<(), MapError> {
+        if self.map.peers.forks() != self.forks { Err(MapError::Forked) } else { Ok(()) }
     }
 
     /// The value of a key, if present. A hit waits for nobody.

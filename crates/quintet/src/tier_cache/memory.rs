@@ -80,6 +80,8 @@ impl Geometry {
 #[derive(Clone, Copy)]
 pub struct Memory<'a> {
     pub(crate) geometry: Geometry,
+    /// A record has 2 to the power of this many words.
+    shift: u32,
     controls: &'a [AtomicU64],
     cells: &'a [AtomicPair],
     records: &'a [AtomicU64],
@@ -103,7 +105,10 @@ const HOLE: usize = WORDS + MAX_HELD;
 const KILL: usize = HOLE + 3;
 const OUT: usize = KILL + 1;
 const WRITES: usize = OUT + 1;
-const _: () = assert!(WRITES + 5 * MAX_WRITES <= SEAT_WORDS);
+/// Entries that operations of this seat added, less those they took away; and what it will be after the planned one.
+const COUNT: usize = WRITES + 5 * MAX_WRITES;
+const NEXT_COUNT: usize = COUNT + 1;
+const _: () = assert!(NEXT_COUNT < SEAT_WORDS);
 
 // Bits of the flags word; bits 0..7 count the writes.
 const HAS_NEW: u64 = 1 << 8;
@@ -113,6 +118,7 @@ const KILLS: u64 = 1 << 11;
 const LEAVES: u64 = 1 << 12;
 
 impl<'a> Memory<'a> {
+    /// Views arrays of these sizes. The records have as many words each as their array's length says, a power of two.
     pub(crate) fn new(
         geometry: Geometry,
         controls: &'a [AtomicU64],
@@ -120,14 +126,17 @@ impl<'a> Memory<'a> {
         records: &'a [AtomicU64],
         seats: &'a [AtomicU64],
     ) -> Self {
+        let words = records.len() / geometry.records as usize;
         assert!(
             controls.len() == geometry.buckets as usize
                 && cells.len() == geometry.cells()
-                && records.len() == geometry.records as usize * RECORD_WORDS
+                && words >= RECORD_WORDS
+                && words.is_power_of_two()
+                && records.len() == geometry.records as usize * words
                 && seats.len() == geometry.seats as usize * SEAT_WORDS,
             "arrays must have the sizes of the geometry"
         );
-        Self { geometry, controls, cells, records, seats }
+        Self { geometry, shift: words.trailing_zeros(), controls, cells, records, seats }
     }
 
     /// The entry of a position in a slice.
@@ -180,8 +189,8 @@ impl<'a> Memory<'a> {
     /// The words of a record.
     #[inline(always)]
     pub(crate) fn record(&self, record: u32) -> Result<Record<'a>, MapError> {
-        let from = record as usize * RECORD_WORDS;
-        match self.records.get(from..from + RECORD_WORDS) {
+        let from = (record as usize) << self.shift;
+        match self.records.get(from..from + (1 << self.shift)) {
             Some(words) => Ok(Record(words)),
             None => Err(MapError::Corrupt("record index")),
         }
@@ -201,7 +210,7 @@ impl<'a> Memory<'a> {
     /// A record is going to be freed.
     #[inline(always)]
     pub(crate) fn expect_record(&self, link: Link) {
-        if let Some(word) = self.records.get(link.record as usize * RECORD_WORDS) {
+        if let Some(word) = self.records.get((link.record as usize) << self.shift) {
             prefetch_write(word);
         }
     }
@@ -248,6 +257,12 @@ impl<'a> Record<'a> {
 
     pub(crate) fn tick(self) -> &'a AtomicU64 {
         &self.0[3]
+    }
+
+    /// All words, for whoever stores more in a record than the map does.
+    #[inline(always)]
+    pub(crate) fn words(self) -> &'a [AtomicU64] {
+        self.0
     }
 }
 
@@ -319,7 +334,11 @@ impl<'a> Seat<'a> {
     }
 
     /// Writes the body of a plan; nobody reads it before the phase says so.
-    pub(crate) fn set_body(self, plan: &Plan) {
+    pub(crate) fn set_body(self, plan: &Plan, counts: bool) {
+        if counts {
+            let next = self.load(COUNT).wrapping_add(plan.change() as u64);
+            store(Point::Body, &self.0[NEXT_COUNT], next);
+        }
         let put = |place: usize, value: u64| store(Point::Body, &self.0[place], value);
         let mut flags = self.load(FLAGS) & HAS_NEW | plan.writes().len() as u64;
         if let Some((entry, cell)) = plan.hole {
@@ -349,6 +368,16 @@ impl<'a> Seat<'a> {
             put(OUT, link.word());
         }
         put(FLAGS, flags);
+    }
+
+    /// The number of entries follows the plan. Repeating it changes nothing.
+    pub(crate) fn count_plan(self, point: Point) {
+        store(point, &self.0[COUNT], self.load(NEXT_COUNT));
+    }
+
+    /// Entries that operations of this seat added, less those they took away.
+    pub(crate) fn count(self) -> u64 {
+        self.load(COUNT)
     }
 
     /// Reads the body back, for recovery.

@@ -19,6 +19,12 @@
 //! | `shared` | the map in a segment that processes share |
 //! | `situations` | the 24 situations two operations can meet in |
 
+#[cfg(all(
+    feature = "shm",
+    any(target_os = "linux", target_os = "android"),
+    not(any(quintet_loom, quintet_shuttle, miri))
+))]
+pub mod cache;
 mod check;
 mod error;
 mod get;

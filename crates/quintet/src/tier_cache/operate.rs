@@ -3,7 +3,7 @@
 use super::MapError;
 use super::map::{Handle, Left, Map};
 use super::memory::{MAX_HELD, Record};
-use super::plan::{Plan, Stop, Task, plan};
+use super::plan::{Judge, Plan, Stop, Task, Verdict, plan};
 use super::recover;
 use super::step::{
     Point, crash_point, exchange, exchange_cell, replace_cell, store, store_payload,
@@ -23,8 +23,8 @@ pub(crate) struct Frame {
     wanted: usize,
     /// Places of the intent's list that may be in use, by this operation or those before it.
     listed: usize,
-    new: Option<Link>,
-    plan: Plan,
+    pub(crate) new: Option<Link>,
+    pub(crate) plan: Plan,
 }
 
 impl Default for Frame {
@@ -56,7 +56,7 @@ impl<'a> Handle<'a> {
         self.open()?;
         let done = self.prepare_record(probe.input, value).and_then(|new| {
             let task = task(new);
-            self.lock_and_plan(probe, task)
+            self.lock_and_plan(probe, task, &|_| Verdict::Present)
         });
         match done {
             Ok(()) => self.carry_out(),
@@ -68,7 +68,7 @@ impl<'a> Handle<'a> {
     }
 
     /// Steps 1 and 2.
-    fn open(&mut self) -> Result<(), MapError> {
+    pub(crate) fn open(&mut self) -> Result<(), MapError> {
         let seat = self.map.memory.seat(self.number)?;
         seat.clear(std::mem::take(&mut self.frame.listed));
         seat.set_phase(Point::Open, Phase::Open);
@@ -127,7 +127,12 @@ impl<'a> Handle<'a> {
     }
 
     /// Steps 6 to 10.
-    fn lock_and_plan(&mut self, probe: Probe, task: Task) -> Result<(), MapError> {
+    pub(crate) fn lock_and_plan(
+        &mut self,
+        probe: Probe,
+        task: Task,
+        judge: Judge<'_>,
+    ) -> Result<(), MapError> {
         let home = probe.input.bucket();
         self.frame.words[0] = home;
         self.frame.wanted = 1;
@@ -137,7 +142,7 @@ impl<'a> Handle<'a> {
             self.lock_wanted()?;
             let held = &self.frame.words[..self.frame.held];
             let (seen, into) = (&mut self.seen, &mut self.frame.plan);
-            match plan(memory, held, probe, task, self.tick, seen, into) {
+            match plan(memory, held, probe, task, judge, self.tick, seen, into) {
                 Err(Stop::Nothing(error)) => return Err(error),
                 Err(Stop::Need(word)) => self.want(word),
                 Err(Stop::Crowded(word)) => {
@@ -147,7 +152,7 @@ impl<'a> Handle<'a> {
                     self.frame.wanted = 2;
                 }
                 Ok(()) => {
-                    seat.set_body(&self.frame.plan);
+                    seat.set_body(&self.frame.plan, self.map.upper.is_some());
                     let Some((entry, cell)) = self.frame.plan.hole else {
                         self.set_phase(Point::Planned, Phase::Sealed);
                         return Ok(());
@@ -228,7 +233,7 @@ impl<'a> Handle<'a> {
     }
 
     /// Steps 12 to 14. A cell that is not as planned although its word is held was written by no operation.
-    fn carry_out(&mut self) -> Result<u32, MapError> {
+    pub(crate) fn carry_out(&mut self) -> Result<u32, MapError> {
         let memory = self.map.memory;
         let mut intact = true;
         for write in self.frame.plan.writes() {
@@ -257,6 +262,11 @@ impl<'a> Handle<'a> {
         if self.frame.phase != Phase::Sealed {
             return;
         }
+        if self.map.upper.is_some() {
+            if let Ok(seat) = self.map.memory.seat(self.number) {
+                seat.count_plan(Point::Count);
+            }
+        }
         self.set_phase(Point::Done, Phase::Done);
         self.release_all(Point::Release);
         let out = self.frame.plan.out;
@@ -278,12 +288,11 @@ impl<'a> Handle<'a> {
     }
 
     /// Leaves without effect: the new record is freed, the words released.
-    fn abandon(&mut self) {
+    pub(crate) fn abandon(&mut self) {
         if let Some(link) = self.frame.new {
             if let Ok(record) = self.map.memory.record(link.record) {
-                let word = record.state();
-                if word.state() == Some(RecordState::Prepared(self.number)) {
-                    store(Point::Undo, record.word(), word.freed().0);
+                if record.state().state() == Some(RecordState::Prepared(self.number)) {
+                    let _ = self.map.kill(Point::Undo, link);
                 }
             }
         }
@@ -316,6 +325,9 @@ impl Map<'_> {
 
     /// Frees a live record that nothing links to any more.
     pub(crate) fn kill(&self, point: Point, link: Link) -> Result<(), MapError> {
+        if let Some(upper) = self.upper {
+            return upper.free(point, link);
+        }
         let record = self.memory.record(link.record)?;
         let word = record.state();
         if word.generation() == link.generation && word.state() != Some(RecordState::Free) {
@@ -326,6 +338,9 @@ impl Map<'_> {
 
     /// Hands a record that left to the sink.
     pub(crate) fn deliver(&self, link: Link) {
+        if let Some(upper) = self.upper {
+            return upper.left(link);
+        }
         let Ok(record) = self.memory.record(link.record) else { return };
         // ORDERING: Relaxed: the record is reachable from our plan only.
         let (input, value) =

@@ -43,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) out: Option<Link>,
     /// The slice the key lies in afterwards.
     pub(crate) slice: u32,
+    /// The record that carried the key before.
+    pub(crate) found: Option<(Link, Verdict)>,
 }
 
 impl Plan {
@@ -56,7 +58,13 @@ impl Plan {
             kill: None,
             out: None,
             slice: 0,
+            found: None,
         }
+    }
+
+    /// By how much the number of entries changes.
+    pub(crate) fn change(&self) -> i64 {
+        self.link as i64 - self.kill.is_some() as i64 - self.out.is_some() as i64
     }
 
     pub(crate) fn writes(&self) -> &[Write] {
@@ -79,6 +87,7 @@ impl Plan {
         self.link = false;
         self.kill = None;
         self.out = None;
+        self.found = None;
     }
 
     fn is_fresh(&self) -> bool {
@@ -95,7 +104,36 @@ pub(crate) enum Task {
     Update { new: Link },
     /// Unlink the key.
     Remove,
+    /// Link the record, whether the key is present or not, as far as that is wanted. `spare`: nothing may leave for it.
+    Place { new: Link, tie: u32, want: Want, spare: bool },
+    /// Unlink the key if its record is as wanted.
+    Take { want: Want },
+    /// Only hold the bucket of a key that is present.
+    Hold,
 }
+
+/// Which state of the key an operation asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Want {
+    Any,
+    Absent,
+    Present,
+    Exactly(Link),
+}
+
+/// What a record with the right hash turns out to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// Another key's.
+    Other,
+    /// The key's.
+    Present,
+    /// The key's, and outlived: as good as absent.
+    Outlived,
+}
+
+/// Tells whether a record with the right hash is the key's. Asked under the control word of its bucket.
+pub(crate) type Judge<'j> = &'j dyn Fn(Link) -> Verdict;
 
 /// Why there is no plan (yet).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,17 +163,20 @@ struct Planner<'p> {
     now: u32,
     plan: &'p mut Plan,
     seen: &'p mut Seen,
+    spare: bool,
     /// Cells whose element is on the move already: no victims.
     moving: [usize; MAX_HOPS + 1],
     moves: usize,
 }
 
 /// Plans `task` for the key of `probe` with the words `held`, into `plan`.
+#[allow(clippy::too_many_arguments)] // what the planner reads, what it is asked, where the answer goes
 pub(crate) fn plan(
     memory: Memory<'_>,
     held: &[u32],
     probe: Probe,
     task: Task,
+    judge: Judge<'_>,
     now: u32,
     seen: &mut Seen,
     plan: &mut Plan,
@@ -143,42 +184,80 @@ pub(crate) fn plan(
     seen.clear();
     plan.reset();
     let (moving, moves) = ([0; MAX_HOPS + 1], 0);
-    let mut planner = Planner { memory, held, now, plan, seen, moving, moves };
+    let spare = matches!(task, Task::Place { spare: true, .. });
+    let mut planner = Planner { memory, held, now, plan, seen, spare, moving, moves };
     let home = probe.input.bucket() as usize;
-    let found = planner.find(probe);
-    match (task, found) {
-        (Task::Add { .. }, Some(_)) => return Err(Stop::Nothing(MapError::Exists)),
-        (_, None) if !matches!(task, Task::Add { .. }) => {
-            return Err(Stop::Nothing(MapError::NotFound));
-        }
-        (Task::Add { new, tie }, _) => {
-            let slice = planner.lighter_slice(home, tie);
-            planner.plan.link = true;
-            planner.insert(slice, home, probe.input, new)?;
-            planner.plan.slice = slice;
-        }
-        (Task::Update { new }, Some((slice, offset))) => {
-            let entry = memory.at(slice, home + offset);
-            let cell = planner.cell(entry);
-            memory.expect_record(cell.link);
-            planner.plan.link = true;
-            planner.plan.kill = Some(cell.link);
-            planner.plan.slice = slice;
-            planner.store(entry, Cell { link: new, ..cell })?;
-        }
-        (Task::Remove, Some((slice, offset))) => {
-            let cell = planner.cell(memory.at(slice, home + offset));
-            memory.expect_record(cell.link);
-            planner.plan.kill = Some(cell.link);
-            planner.plan.slice = slice;
-            planner.unlink(slice, home, offset)?;
-        }
-        (_, None) => unreachable!("answered above"),
+    let found = planner.find(probe, judge);
+    let present = found.filter(|place| place.verdict == Verdict::Present);
+    if let Some(place) = found {
+        planner.plan.found = Some((place.link, place.verdict));
     }
-    Ok(())
+    let (absent, exists) = (Stop::Nothing(MapError::NotFound), Stop::Nothing(MapError::Exists));
+    let is = |want: Link| found.is_some_and(|place| place.link == want);
+    match (task, found) {
+        (Task::Add { .. }, Some(_)) => Err(exists),
+        (Task::Add { new, tie }, None) => planner.add(probe, new, tie),
+        (Task::Update { new }, Some(place)) => planner.replace(home, place, new),
+        (Task::Remove | Task::Take { want: Want::Any }, Some(place)) => planner.take(home, place),
+        (Task::Take { want: Want::Exactly(link) }, Some(place)) if is(link) => {
+            planner.take(home, place)
+        }
+        (Task::Hold, Some(_)) if present.is_some() => Ok(()),
+        (Task::Place { want, .. }, _) => match want {
+            Want::Absent if present.is_some() => Err(exists),
+            Want::Present if present.is_none() => Err(absent),
+            Want::Exactly(_) if present.is_none() => Err(absent),
+            Want::Exactly(link) if !is(link) => Err(exists),
+            _ => planner.place(probe, found, task),
+        },
+        _ => Err(absent),
+    }
+}
+
+/// Where a key lies.
+#[derive(Clone, Copy)]
+struct Found {
+    slice: u32,
+    offset: usize,
+    link: Link,
+    verdict: Verdict,
 }
 
 impl Planner<'_> {
+    fn place(&mut self, probe: Probe, found: Option<Found>, task: Task) -> Step<()> {
+        let Task::Place { new, tie, .. } = task else { return Ok(()) };
+        match found {
+            Some(place) => self.replace(probe.input.bucket() as usize, place, new),
+            None => self.add(probe, new, tie),
+        }
+    }
+
+    fn add(&mut self, probe: Probe, new: Link, tie: u32) -> Step<()> {
+        let home = probe.input.bucket() as usize;
+        let slice = self.lighter_slice(home, tie);
+        self.plan.link = true;
+        self.insert(slice, home, probe.input, new)?;
+        self.plan.slice = slice;
+        Ok(())
+    }
+
+    fn replace(&mut self, home: usize, place: Found, new: Link) -> Step<()> {
+        let entry = self.memory.at(place.slice, home + place.offset);
+        let cell = self.cell(entry);
+        self.memory.expect_record(cell.link);
+        self.plan.link = true;
+        self.plan.kill = Some(cell.link);
+        self.plan.slice = place.slice;
+        self.store(entry, Cell { link: new, ..cell })
+    }
+
+    fn take(&mut self, home: usize, place: Found) -> Step<()> {
+        self.memory.expect_record(place.link);
+        self.plan.kill = Some(place.link);
+        self.plan.slice = place.slice;
+        self.unlink(place.slice, home, place.offset)
+    }
+
     /// The content of a cell, the same for the whole plan unless the plan stores to it.
     #[inline]
     fn cell(&mut self, entry: usize) -> Cell {
@@ -228,8 +307,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Slice and offset of the key.
-    fn find(&mut self, probe: Probe) -> Option<(u32, usize)> {
+    /// Where the key lies: several with equal hashes may, and the judge tells them apart.
+    fn find(&mut self, probe: Probe, judge: Judge<'_>) -> Option<Found> {
         let home = probe.input.bucket() as usize;
         let key = probe.input.hash();
         for slice in probe.first..=probe.last {
@@ -237,16 +316,17 @@ impl Planner<'_> {
             if !base.cbits.is_base() {
                 continue;
             }
-            if base.key == key {
-                return Some((slice, 0));
-            }
-            let mut members = base.cbits.members() & ((1 << self.memory.geometry.window) - 1);
+            let mut members = base.cbits.members() & ((1 << self.memory.geometry.window) - 1) | 1;
             while members != 0 {
                 let offset = members.trailing_zeros() as usize;
                 members &= members - 1;
                 let cell = self.cell(self.memory.at(slice, home + offset));
-                if cell.cbits == Cbits::member(offset) && cell.key == key {
-                    return Some((slice, offset));
+                if cell.key != key || offset != 0 && cell.cbits != Cbits::member(offset) {
+                    continue;
+                }
+                let (link, verdict) = (cell.link, judge(cell.link));
+                if verdict != Verdict::Other {
+                    return Some(Found { slice, offset, link, verdict });
                 }
             }
         }
@@ -317,6 +397,9 @@ impl Planner<'_> {
     }
 
     fn leave(&mut self, link: Link) -> Step<()> {
+        if self.spare {
+            return Err(Stop::Nothing(MapError::Full));
+        }
         if self.plan.out.replace(link).is_some() {
             return Err(Stop::Nothing(MapError::Corrupt("two elements leave")));
         }

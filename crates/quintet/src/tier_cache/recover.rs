@@ -68,6 +68,9 @@ impl Repair<'_, '_> {
     /// R3 to R11.
     fn run(&self, dead: Owner) -> Result<(), MapError> {
         let mut phase = self.seat.phase()?;
+        if let Some(upper) = self.map.upper.filter(|_| phase != Phase::Idle) {
+            upper.recovered();
+        }
         if phase == Phase::Planned {
             let plan = self.seat.body()?;
             let (entry, cell) = plan.hole.ok_or(MapError::Corrupt("plan without hole"))?;
@@ -85,6 +88,9 @@ impl Repair<'_, '_> {
         }
         if phase == Phase::Sealed {
             self.redo()?;
+            if self.map.upper.is_some() {
+                self.seat.count_plan(Point::RecoveryCount);
+            }
             self.seat.set_phase(Point::RecoveryDone, Phase::Done);
             phase = Phase::Done;
         }
@@ -124,7 +130,7 @@ impl Repair<'_, '_> {
         let record = self.map.memory.record(link.record)?;
         let word = record.state();
         if self.is_prepared(word.state(), word.generation(), link) {
-            store(Point::RecoveryFree, record.word(), word.freed().0);
+            self.map.kill(Point::RecoveryFree, link)?;
         }
         Ok(())
     }

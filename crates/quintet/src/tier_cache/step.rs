@@ -25,6 +25,7 @@ pub(crate) enum Point {
     CellStore,
     Live,
     Kill,
+    Count,
     Done,
     Release,
     Delivered,
@@ -39,6 +40,7 @@ pub(crate) enum Point {
     RecoveryCell,
     RecoveryLive,
     RecoveryKill,
+    RecoveryCount,
     RecoveryDone,
     RecoveryFree,
     RecoveryRelease,
@@ -46,6 +48,22 @@ pub(crate) enum Point {
     RecoveryIdle,
     RecoverySeat,
     RecoveryUnlock,
+    /// A further block of an entry names its head.
+    Chain,
+    Unchain,
+    FreeBit,
+    Age,
+    Touch,
+    Expiry,
+    Claim,
+    Tick,
+    Stat,
+    Space,
+    Flight,
+    Lease,
+    Time,
+    Sweep,
+    Maintain,
     /// Loads of a get: points for interleaving only.
     ReadControl,
     ReadCell,
@@ -125,6 +143,46 @@ pub(crate) fn store_payload(word: &AtomicU64, value: u64) {
     // ORDERING: Relaxed: published by the Release of the exchange that links the record; kept behind the generation
     // by the Release fence of `take_record`.
     word.store(value, Ordering::Relaxed);
+}
+
+/// A store of a hint: nothing depends on its truth or its order.
+#[inline(always)]
+pub(crate) fn store_hint(point: Point, word: &AtomicU64, value: u64) {
+    if crash_point!(point) {
+        return;
+    }
+    // ORDERING: Relaxed: a hint.
+    word.store(value, Ordering::Relaxed);
+}
+
+/// Sets bits.
+#[inline(always)]
+pub(crate) fn add_bits(point: Point, word: &AtomicU64, bits: u64) {
+    if crash_point!(point) {
+        return;
+    }
+    // ORDERING: AcqRel: who sees the bits sees what was stored before them.
+    word.fetch_or(bits, Ordering::AcqRel);
+}
+
+/// Clears bits.
+#[inline(always)]
+pub(crate) fn clear_bits(point: Point, word: &AtomicU64, bits: u64) {
+    if crash_point!(point) {
+        return;
+    }
+    // ORDERING: AcqRel: a look at what the bits stand for comes after it.
+    word.fetch_and(!bits, Ordering::AcqRel);
+}
+
+/// Counts up; returns the old value.
+#[inline(always)]
+pub(crate) fn add(point: Point, word: &AtomicU64, by: u64) -> u64 {
+    if crash_point!(point) {
+        return 0;
+    }
+    // ORDERING: Relaxed: a count.
+    word.fetch_add(by, Ordering::Relaxed)
 }
 
 #[cfg(test)]

@@ -36,6 +36,13 @@ impl InputHash {
         Ok(Self((hash as u64) << 32 | bucket as u64))
     }
 
+    /// Joins parts that are known to be legal.
+    #[inline(always)]
+    pub(crate) const fn of_parts(hash: u32, bucket: u32) -> Self {
+        debug_assert!(hash != 0 && hash != u32::MAX && bucket < MAX_BUCKETS);
+        Self((hash as u64) << 32 | bucket as u64)
+    }
+
     /// Reads a word made by [`InputHash::word`].
     pub fn from_word(word: u64) -> Result<Self, MapError> {
         Self::new((word >> 32) as u32, word as u32)
@@ -297,6 +304,8 @@ pub enum RecordState {
     Prepared(u32),
     /// Linked, and its operation complete.
     Live,
+    /// Belongs to another record, which its second word names.
+    Chained,
 }
 
 /// State, seat and generation of a record.
@@ -310,7 +319,7 @@ impl RecordWord {
             0 => Some(RecordState::Free),
             1 => Some(RecordState::Prepared((self.0 >> 48) as u32 & 0x3fff)),
             2 => Some(RecordState::Live),
-            _ => None,
+            _ => Some(RecordState::Chained),
         }
     }
 
@@ -325,6 +334,20 @@ impl RecordWord {
 
     pub(crate) const fn live(self) -> Self {
         Self(self.0 & LOW48 | 2 << 62)
+    }
+
+    pub(crate) const fn chained(self) -> Self {
+        Self(self.0 & LOW48 | 3 << 62)
+    }
+
+    /// Live, and claimed by a seat that is about to evict it.
+    pub(crate) const fn claimed(self, seat: u32) -> Self {
+        Self(self.0 & LOW48 | 2 << 62 | ((seat as u64 + 1) & 0x3fff) << 48)
+    }
+
+    /// The seat that claims a live record.
+    pub(crate) const fn claimant(self) -> Option<u32> {
+        ((self.0 >> 48) as u32 & 0x3fff).checked_sub(1)
     }
 
     /// Free, one generation on: no link to the record counts any more.

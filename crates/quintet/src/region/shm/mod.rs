@@ -31,6 +31,11 @@ mod header;
     any(target_os = "linux", target_os = "android"),
     not(any(quintet_loom, quintet_shuttle, miri))
 ))]
+#[cfg(all(
+    feature = "shm",
+    any(target_os = "linux", target_os = "android"),
+    not(any(quintet_loom, quintet_shuttle, miri))
+))]
 mod peers;
 #[cfg(all(
     feature = "shm",

@@ -239,6 +239,18 @@ impl Membership {
     }
 }
 
+/// Slot, incarnation and process id of every slot that was ever taken.
+pub(super) fn described(header: Header<'_>) -> Vec<(u32, u64, u32)> {
+    let describe = |slot: usize| {
+        let words = header.slot(slot)?;
+        // ORDERING: Acquire; partner: the Release stores of `join`.
+        let incarnation = words[INCARNATION].load(Ordering::Acquire);
+        let pid = words[PID].load(Ordering::Acquire) as u32;
+        (incarnation != 0).then_some((slot as u32, incarnation, pid))
+    };
+    (0..PROCESSES).filter_map(describe).collect()
+}
+
 /// The described process does not exist any more. Only its own boot and pid namespace can tell.
 fn is_gone(words: &[AtomicU64]) -> bool {
     let [pid, started, of, boot0, boot1] =

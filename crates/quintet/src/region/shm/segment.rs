@@ -323,6 +323,11 @@ impl Segment {
         self.header().set(AT_BOOT + 1, boot[1]);
     }
 
+    /// Bytes of the whole segment.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(crate) fn is_writable(&self) -> bool {
         self.writable
     }
@@ -345,6 +350,11 @@ impl Segment {
     /// Slot and incarnation of this process, joining first if it has none (or has been forked since).
     pub(crate) fn me(&self) -> Result<(u32, u64), SegmentError> {
         self.membership.me(self.header(), || self.open_own_lock())
+    }
+
+    /// Slot, incarnation and process id of everybody who took part and may still be alive.
+    pub(crate) fn processes(&self) -> Vec<(u32, u64, u32)> {
+        super::peers::described(self.header())
     }
 
     /// True only on proof (M4).

@@ -1,0 +1,84 @@
+//! What can go wrong, and what to do.
+
+use crate::tier_cache::MapError;
+use std::fmt;
+
+/// Why an operation of a cache had no effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CacheError {
+    /// The key is longer than [`MAX_KEY`](super::MAX_KEY) or than an entry may be.
+    KeyTooLarge {
+        /// The longest key.
+        max: usize,
+    },
+    /// The value is longer than the cache's maximum.
+    ValueTooLarge {
+        /// The longest value.
+        max: usize,
+    },
+    /// Nothing is free, and nothing may be evicted.
+    Full,
+    /// A living peer holds what the operation needs; the wait ended.
+    Busy,
+    /// The present value is not a decimal number of 64 bits, or would leave their range.
+    NotANumber,
+    /// The handle may only read.
+    ReadOnly,
+    /// Every seat is taken by a living thread.
+    NoSeat,
+    /// The handle was made before a fork, by the parent.
+    Forked,
+    /// Every namespace is in use.
+    TooManyNamespaces,
+    /// The sink refused an entry, which therefore stays.
+    Sink(String),
+    /// A value could not be brought into or out of its format.
+    Format(String),
+    /// The memory holds what no operation writes.
+    Corrupt(&'static str),
+}
+
+impl From<MapError> for CacheError {
+    fn from(error: MapError) -> Self {
+        match error {
+            MapError::Full => Self::Full,
+            MapError::Busy => Self::Busy,
+            MapError::NoSeat => Self::NoSeat,
+            MapError::Forked => Self::Forked,
+            MapError::Corrupt(what) => Self::Corrupt(what),
+            // Answered by the operations that can meet them; hashes and buckets are the cache's own.
+            _ => Self::Corrupt("an answer no operation of the cache can get"),
+        }
+    }
+}
+
+impl fmt::Display for CacheError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeyTooLarge { max } => write!(out, "key too large: at most {max} bytes"),
+            Self::ValueTooLarge { max } => write!(
+                out,
+                "value too large: at most {max} bytes; create the cache with a larger maximum"
+            ),
+            Self::Full => {
+                out.write_str("full: remove entries, allow eviction or create a larger cache")
+            }
+            Self::NotANumber => {
+                out.write_str("not a number: the value is no decimal number of 64 bits")
+            }
+            Self::ReadOnly => out.write_str("read-only: attach for writing"),
+            Self::TooManyNamespaces => {
+                out.write_str("too many namespaces: reuse one, or flush and prefix keys instead")
+            }
+            Self::Sink(why) => write!(out, "the sink refused: {why}"),
+            Self::Format(why) => write!(out, "format: {why}"),
+            Self::Busy => MapError::Busy.fmt(out),
+            Self::NoSeat => MapError::NoSeat.fmt(out),
+            Self::Forked => MapError::Forked.fmt(out),
+            Self::Corrupt(what) => MapError::Corrupt(what).fmt(out),
+        }
+    }
+}
+
+impl std::error::Error for CacheError {}

@@ -1,0 +1,204 @@
+//! Recency and eviction.
+//!
+//! Every block has a word in the array of ages: does an entry begin here, its deadline, the tick of its last use. The *hand* walks over
+//! that array; whoever needs a victim claims the next stretch of it and keeps the oldest entries it saw as
+//! its own *ring* of (tick, block, generation), oldest first. An entry of the ring whose block has been used or freed since is a hole and is skipped.
+//!
+//! **L1.** The record array is the truth: a victim is judged again under the control word of its bucket.
+//! **L2.** Entries that have expired come before all others that the same stretch showed.
+//! **L3.** A stretch is the whole array if that is small: then the victim is the least recently used entry of all, up to the tick.
+//! **L4.** Every eviction is counted, by its cause.
+
+use super::block::Block;
+use super::error::CacheError;
+use super::handle::CacheHandle;
+use super::stats::Count;
+use super::view::{Age, DEADLINE_MS, Global, View};
+use crate::sync::Ordering;
+use crate::sync::prefetch::prefetch_read;
+use crate::tier_cache::MapError;
+use crate::tier_cache::plan::{Task, Verdict, Want};
+use crate::tier_cache::step::{Point, add};
+use crate::tier_cache::word::{Link, RecordState};
+
+/// Words of the array of ages that one search looks at.
+const STRETCH: usize = 1024;
+/// Victims one search keeps.
+const KEPT: usize = 16;
+/// Searches without any entry before the cache counts as empty of victims, beyond one revolution.
+const EXTRA_STRETCHES: usize = 2;
+
+/// A victim in waiting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Candidate {
+    tick: u32,
+    link: Link,
+}
+
+/// Victims in waiting, the oldest last.
+#[derive(Debug, Default)]
+pub(super) struct Ring(Vec<Candidate>);
+
+impl Ring {
+    /// The oldest that is not a hole.
+    pub(super) fn pop_current(&mut self, view: &View<'_>) -> Option<Link> {
+        while let Some(candidate) = self.0.pop() {
+            let Some(record) = super::read::current(view, candidate.link) else { continue };
+            // ORDERING: Relaxed: a hint.
+            let tick = record.tick().load(Ordering::Relaxed) as u32;
+            if tick == candidate.tick && record.state().state() == Some(RecordState::Live) {
+                return Some(candidate.link);
+            }
+        }
+        None
+    }
+}
+
+impl View<'_> {
+    /// Looks at the next stretch of ages and keeps the oldest (L2, L3).
+    fn search_victims(&self, ring: &mut Ring) {
+        let blocks = self.ages.len();
+        let stretch = blocks.min(STRETCH);
+        let kept = match self.sizes.pace {
+            0 => 1,
+            _ => (stretch / 64).clamp(1, KEPT),
+        };
+        let from = match blocks <= STRETCH {
+            true => 0,
+            false => add(Point::Tick, self.global(Global::Hand), stretch as u64) as usize % blocks,
+        };
+        let (tick, now) = (self.tick(), self.now() / DEADLINE_MS);
+        // (rank, block), the best last; rank: outlived first, then age.
+        let mut best: [(u64, u32); KEPT] = [(0, 0); KEPT];
+        let mut held = 0;
+        for step in 0..stretch {
+            let block = if from + step < blocks { from + step } else { from + step - blocks };
+            // ORDERING: Relaxed: hints (L1).
+            let age = Age(self.ages[block].load(Ordering::Relaxed));
+            if !age.is_entry() {
+                continue;
+            }
+            let outlived = age.deadline() != 0 && age.deadline() <= now;
+            let rank = 1
+                + ((outlived as u64) << 32)
+                + tick.wrapping_sub(age.tick()).min(u32::MAX - 1) as u64;
+            if held == kept && rank <= best[0].0 {
+                continue;
+            }
+            let place = if held < kept {
+                held += 1;
+                held - 1
+            } else {
+                0
+            };
+            best[place] = (rank, block as u32);
+            if held == kept {
+                // The weakest of the kept comes first.
+                let weakest = (0..held).min_by_key(|at| best[*at].0).unwrap_or(0);
+                best.swap(0, weakest);
+            }
+        }
+        best[..held].sort_unstable();
+        for (_, block) in &best[..held] {
+            let Ok(record) = self.memory.record(*block) else { continue };
+            prefetch_read(record.word());
+            let word = record.state();
+            if word.state() == Some(RecordState::Live) {
+                let link = Link { record: *block, generation: word.generation() };
+                // ORDERING: Relaxed: a hint.
+                let tick = record.tick().load(Ordering::Relaxed) as u32;
+                ring.0.push(Candidate { tick, link });
+            }
+        }
+    }
+
+    /// The next victim: not a hole.
+    pub(super) fn next_victim(&self, ring: &mut Ring) -> Option<Link> {
+        let stretches = self.ages.len().div_ceil(STRETCH) + EXTRA_STRETCHES;
+        for _ in 0..stretches {
+            if let Some(victim) = ring.pop_current(self) {
+                return Some(victim);
+            }
+            self.search_victims(ring);
+        }
+        None
+    }
+}
+
+impl CacheHandle<'_> {
+    /// Finds `need` free blocks, evicting as long as there are too few. They belong to nobody yet.
+    pub(super) fn gather_blocks(&mut self, need: usize) -> Result<(), CacheError> {
+        self.blocks.clear();
+        let view = self.view;
+        let mut evictions = 0;
+        loop {
+            view.find_free(self.cursor, need, &mut self.blocks);
+            if let Some(&last) = self.blocks.last() {
+                self.cursor = last;
+            }
+            if self.blocks.len() >= need {
+                return Ok(());
+            }
+            if self.sweep_if_wanted()? {
+                continue;
+            }
+            if self.spares() {
+                view.count(self.inner.number, Count::Refused, 1);
+                return Err(CacheError::Full);
+            }
+            // What was freed meanwhile may have been taken by others: a bound, though nobody should reach it.
+            evictions += 1;
+            if evictions > 4 * view.sizes.blocks as usize || !self.evict_one()? {
+                return Err(CacheError::Full);
+            }
+            self.forced_out += 1;
+        }
+    }
+
+    /// Evicts the entry that was used least recently. False if there is none.
+    pub(super) fn evict_one(&mut self) -> Result<bool, CacheError> {
+        for _ in 0..self.view.sizes.blocks {
+            let Some(victim) = self.view.next_victim(&mut self.ring) else { return Ok(false) };
+            if self.evict_to_sink(victim)? {
+                self.cursor = victim.record;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Evicts one entry if it is still there (L1, L4).
+    pub(super) fn evict(&mut self, victim: Link) -> Result<bool, CacheError> {
+        // A victim in a bucket that somebody holds is passed over: there are others.
+        let timeout = std::mem::replace(&mut self.inner.timeout, std::time::Duration::ZERO);
+        let done = self.evict_patiently(victim);
+        self.inner.timeout = timeout;
+        done
+    }
+
+    /// Evicts one entry if it is still there, waiting for its bucket.
+    pub(super) fn evict_patiently(&mut self, victim: Link) -> Result<bool, CacheError> {
+        let view = self.view;
+        let Some(input) = view.entry_input(victim) else { return Ok(false) };
+        let Ok(record) = view.memory.record(victim.record) else { return Ok(false) };
+        let outlived = {
+            let block = Block::of(record);
+            view.is_outlived(block, block.meta())
+        };
+        let judge = |link: Link| match link == victim {
+            true => Verdict::Present,
+            false => Verdict::Other,
+        };
+        self.inner.begin()?;
+        self.inner.open()?;
+        match self.run(input, Task::Take { want: Want::Any }, &judge) {
+            Ok(_) => {
+                let cause = if outlived { Count::Expired } else { Count::Evicted };
+                view.count(self.inner.number, cause, 1);
+                Ok(true)
+            }
+            Err(MapError::NotFound | MapError::Busy) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Free blocks.
+//!
+//! **F1.** A block belongs to whoever changed its own word from free, and to nobody else. The bits that say where free
+//! blocks are, and the summary that says which words of bits are not zero, are hints: wrong ones cost time.
+//! **F2.** Freeing an entry: its age is cleared, the head's word becomes free with the next generation, then each further block by
+//! exchange. So a further block is reused only after no copy of the entry can be certified any more.
+//! **F3.** A further block whose head is not of the generation it names, prepared or live, is an orphan: whoever finds it may
+//! free it, by exchange. Crashes leave such blocks, and lost bits; [`sweep`](super::sweep) finds both.
+//! **F4.** A further block is named by its predecessor before it is taken, and names its head before it counts as chained.
+
+use super::block::{Block, chain, owner_word};
+use super::view::{Age, Global, View};
+use crate::sync::{AtomicU64, Ordering, fence};
+use crate::tier_cache::MapError;
+use crate::tier_cache::memory::Record;
+use crate::tier_cache::step::{
+    Point, add_bits, clear_bits, exchange, store, store_hint, store_payload,
+};
+use crate::tier_cache::word::{Link, RecordState, RecordWord};
+
+impl<'a> View<'a> {
+    /// Says that a block is free.
+    pub(super) fn offer(&self, block: u32) {
+        let word = block as usize / 64;
+        let (Some(bits), Some(summary)) = (self.bits.get(word), self.summary.get(word / 64)) else {
+            return;
+        };
+        add_bits(Point::FreeBit, bits, 1 << (block % 64));
+        let mark = 1 << (word % 64);
+        // ORDERING: Relaxed: a hint.
+        if summary.load(Ordering::Relaxed) & mark == 0 {
+            add_bits(Point::FreeBit, summary, mark);
+        }
+    }
+
+    /// The bit says free and the block says otherwise, or it has just been taken.
+    pub(super) fn withdraw(&self, block: u32) {
+        if let Some(bits) = self.bits.get(block as usize / 64) {
+            clear_bits(Point::FreeBit, bits, 1 << (block % 64));
+        }
+    }
+
+    fn is_free(&self, block: u32) -> bool {
+        let record = self.memory.record(block);
+        record.is_ok_and(|record| record.state().state() == Some(RecordState::Free))
+    }
+
+    /// Checks a candidate; a wrong bit is corrected.
+    fn confirm(&self, block: u32) -> bool {
+        if block >= self.sizes.blocks {
+            return false;
+        }
+        if self.is_free(block) {
+            return true;
+        }
+        self.withdraw(block);
+        // ORDERING: the exchange above comes before this load: who freed the block after our first look and offered it
+        // before we withdrew is seen here.
+        if self.is_free(block) {
+            self.offer(block);
+        }
+        false
+    }
+
+    /// Free blocks from `cursor` on, at most `most` in all, into `found`. They belong to nobody yet.
+    pub(super) fn find_free(&self, cursor: u32, most: usize, found: &mut Vec<u32>) {
+        let first = cursor as usize / 64;
+        self.search_word(first, most, found);
+        let groups = self.summary.len();
+        for step in 0..groups {
+            if found.len() >= most {
+                return;
+            }
+            let group = (first / 64 + step) % groups;
+            // ORDERING: Relaxed: a hint.
+            let mut marks = self.summary[group].load(Ordering::Relaxed);
+            while marks != 0 && found.len() < most {
+                let word = group * 64 + marks.trailing_zeros() as usize;
+                marks &= marks - 1;
+                if word != first && !self.search_word(word, most, found) {
+                    self.unmark(word);
+                }
+            }
+        }
+    }
+
+    /// False if the word has no bits at all.
+    fn search_word(&self, word: usize, most: usize, found: &mut Vec<u32>) -> bool {
+        let Some(place) = self.bits.get(word) else { return false };
+        // ORDERING: Acquire; partner: `offer`.
+        let bits = place.load(Ordering::Acquire);
+        let mut rest = bits;
+        while rest != 0 && found.len() < most {
+            let block = word as u32 * 64 + rest.trailing_zeros();
+            rest &= rest - 1;
+            if self.confirm(block) && !found.contains(&block) {
+                found.push(block);
+            }
+        }
+        bits != 0
+    }
+
+    /// A word of bits is zero: the summary forgets it, unless somebody has just set one.
+    fn unmark(&self, word: usize) {
+        let (Some(summary), Some(bits)) = (self.summary.get(word / 64), self.bits.get(word)) else {
+            return;
+        };
+        let mark = 1 << (word % 64);
+        clear_bits(Point::FreeBit, summary, mark);
+        // ORDERING: Acquire: after the exchange above. Who set a bit and saw the mark still there is seen here.
+        if bits.load(Ordering::Acquire) != 0 {
+            add_bits(Point::FreeBit, summary, mark);
+        }
+    }
+
+    /// Takes a free block for `seat`. `None` if somebody was faster.
+    pub(super) fn take(&self, seat: u32, block: u32, word: RecordWord) -> Option<Record<'a>> {
+        let record = self.memory.record(block).ok()?;
+        if !exchange(Point::TakeRecord, record.word(), word.0, word.prepared(seat).0) {
+            return None;
+        }
+        // ORDERING: Release fence: whoever reads a word we store into the block and then passes its own Acquire fence also
+        // sees that the generation of the block's last entry has moved on. Partner: the fence in `View::attempt`.
+        fence(Ordering::Release);
+        self.withdraw(block);
+        Some(record)
+    }
+
+    /// Takes a further block for the entry that begins at `head` (F4). `named`: the predecessor's word for it, and
+    /// what else that word says.
+    pub(super) fn take_further(
+        &self,
+        seat: u32,
+        head: Link,
+        (named, rest): (&AtomicU64, u64),
+        block: u32,
+    ) -> Option<Block<'a>> {
+        let word = self.memory.record(block).ok()?.state();
+        if word.state() != Some(RecordState::Free) {
+            return None;
+        }
+        store(Point::NameRecord, named, rest | (block as u64 + 1));
+        let Some(record) = self.take(seat, block, word) else {
+            store(Point::NameRecord, named, rest);
+            return None;
+        };
+        let further = Block::of(record);
+        store_payload(further.chain_next_word(), 0);
+        store_payload(further.owner_word(), owner_word(head));
+        store(Point::Chain, record.word(), word.chained().0);
+        Some(further)
+    }
+
+    /// Frees an entry of this generation, live or prepared (F2). Nothing if it is free already.
+    pub(super) fn free(&self, point: Point, link: Link) -> Result<(), MapError> {
+        let record = self.memory.record(link.record)?;
+        let word = record.state();
+        let takable = matches!(word.state(), Some(RecordState::Live | RecordState::Prepared(_)));
+        if word.generation() != link.generation || !takable {
+            return Ok(());
+        }
+        let further = match Block::of(record).next_and_space().0 {
+            None => Vec::new(),
+            Some(_) => chain(self.memory, self.sizes, link)?,
+        };
+        if let Some(age) = self.ages.get(link.record as usize) {
+            store_hint(Point::Age, age, 0);
+        }
+        store(point, record.word(), word.freed().0);
+        self.offer(link.record);
+        for (block, word) in further {
+            self.free_further(block, RecordWord(word));
+        }
+        Ok(())
+    }
+
+    /// Frees a chained block as it was seen. False if somebody else has.
+    pub(super) fn free_further(&self, block: u32, word: RecordWord) -> bool {
+        let Ok(record) = self.memory.record(block) else { return false };
+        let freed = exchange(Point::Unchain, record.word(), word.0, word.freed().0);
+        if freed {
+            self.offer(block);
+        }
+        freed
+    }
+
+    /// Notes the age of a fresh entry, before it is linked: the hand finds every entry.
+    pub(super) fn set_age(&self, block: u32, tick: u32, expiry: u64) {
+        let age = Age::new(tick, expiry);
+        if let Some(place) = self.ages.get(block as usize) {
+            store_hint(Point::Age, place, age.0);
+        }
+        if age.deadline() != 0 {
+            self.lower_earliest(age);
+        }
+    }
+
+    /// No entry expires before the earliest deadline, which is kept one on: 0 is none.
+    pub(super) fn lower_earliest(&self, age: Age) {
+        let earliest = self.global(Global::Earliest);
+        // ORDERING: Relaxed: a lower bound, and a hint.
+        let mut known = earliest.load(Ordering::Relaxed);
+        while age.deadline() < known.wrapping_sub(1) {
+            if exchange(Point::Age, earliest, known, age.deadline() + 1) {
+                break;
+            }
+            known = earliest.load(Ordering::Relaxed);
+        }
+    }
+}

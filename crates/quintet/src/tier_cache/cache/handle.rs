@@ -1,0 +1,267 @@
+//! Handles: a thread's access to a cache.
+
+use super::TierCache;
+use super::error::CacheError;
+use super::evict::Ring;
+use super::read::{Hit, Nothing, Target, Tried};
+use super::stats::Count;
+use super::view::View;
+use super::write::Entry;
+use crate::sync::fork;
+use crate::tier_cache::MapError;
+use crate::tier_cache::map::{DEFAULT_TIMEOUT, Handle};
+use crate::tier_cache::plan::Want;
+use crate::tier_cache::word::InputHash;
+use std::time::Duration;
+
+/// A version of an entry, for [`CacheHandle::compare_and_set`]. Every store makes a new one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Version(pub(super) u64);
+
+/// What a `set` did beside storing the value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct SetReport {
+    /// The key had a value before.
+    pub replaced: bool,
+    /// Entries that had to be evicted for it.
+    pub evicted: u32,
+}
+
+/// A thread's access to a cache: it owns a seat. `Send`, one per thread.
+#[derive(Debug)]
+pub struct CacheHandle<'c> {
+    pub(super) cache: &'c TierCache,
+    pub(super) inner: Handle<'c>,
+    pub(super) view: View<'c>,
+    pub(super) space: u32,
+    pub(super) blocks: Vec<u32>,
+    pub(super) cursor: u32,
+    pub(super) ring: Ring,
+    pub(super) expiry_hand: usize,
+    pub(super) forced_out: u32,
+    pub(super) no_evict: bool,
+    pub(super) patience: Duration,
+    forks: usize,
+}
+
+impl<'c> CacheHandle<'c> {
+    pub(super) fn new(cache: &'c TierCache, inner: Handle<'c>) -> Self {
+        let view = cache.view();
+        // Handles begin their searches for free blocks far from one another.
+        let cursor = inner.number as u64 * view.sizes.blocks as u64 / view.sizes.seats as u64;
+        Self {
+            cache,
+            inner,
+            view,
+            space: 0,
+            blocks: Vec::new(),
+            cursor: cursor as u32,
+            ring: Ring::default(),
+            expiry_hand: cursor as usize,
+            forced_out: 0,
+            no_evict: false,
+            patience: super::flight::DEFAULT_PATIENCE,
+            forks: fork::seen().0,
+        }
+    }
+
+    /// The cache.
+    pub fn cache(&self) -> &'c TierCache {
+        self.cache
+    }
+
+    /// Sets how long an operation waits for a living peer before it returns [`CacheError::Busy`]: one second by default. Hits never wait.
+    pub fn set_timeout(&mut self, timeout: Duration) {
+        self.inner.set_timeout(timeout);
+    }
+
+    /// With `true`, operations of this handle evict nothing: they return [`CacheError::Full`] instead.
+    pub fn set_no_evict(&mut self, no_evict: bool) {
+        self.no_evict = no_evict;
+    }
+
+    pub(super) fn spares(&self) -> bool {
+        self.no_evict || !self.view.sizes.evicts
+    }
+
+    pub(super) fn read(
+        &mut self,
+        key: &[u8],
+        target: &mut impl Target,
+    ) -> Result<Option<Hit>, CacheError> {
+        self.inner.begin_read()?;
+        let input = self.view.input(self.space, key);
+        let hit = match self.view.read_all(input, self.space, key, target) {
+            Tried::Hit(hit) => Some(hit),
+            _ => self.read_slow(input, key, target)?,
+        };
+        let what = if hit.is_some() { Count::Hits } else { Count::Misses };
+        self.view.count(self.inner.number, what, 1);
+        Ok(hit)
+    }
+
+    #[cold]
+    pub(super) fn read_slow(
+        &self,
+        input: InputHash,
+        key: &[u8],
+        target: &mut impl Target,
+    ) -> Result<Option<Hit>, CacheError> {
+        let (map, timeout) = (&self.inner.map, self.inner.timeout);
+        self.view.read_slow(Some(map), timeout, input, self.space, key, target)
+    }
+
+    fn entry<'e>(&self, key: &'e [u8], value: &'e [u8], ttl: Option<Duration>) -> Entry<'e> {
+        let input = self.view.input(self.space, key);
+        Entry { input, space: self.space, key, value, expiry: self.view.expiry(ttl) }
+    }
+
+    /// The value of a key. Waits for nobody if the key is there.
+    pub fn get(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, CacheError> {
+        let mut value = Vec::new();
+        Ok(self.get_into(key, &mut value)?.then_some(value))
+    }
+
+    /// Like [`CacheHandle::get`], into a buffer of the caller's, whose content is replaced. False: absent, and the buffer's content is not
+    /// meaningful.
+    #[inline]
+    pub fn get_into(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: &mut Vec<u8>,
+    ) -> Result<bool, CacheError> {
+        let key = key.as_ref();
+        if fork::seen().0 == self.forks {
+            if let Some(hit) = self.view.quick(self.space, key, value) {
+                self.view.touch_quick(hit, self.view.tick_of_access());
+                self.view.count(self.inner.number, Count::Hits, 1);
+                return Ok(true);
+            }
+        }
+        self.get_into_slow(key, value)
+    }
+
+    #[inline(never)]
+    fn get_into_slow(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, CacheError> {
+        let Some(hit) = self.read(key, value)? else { return Ok(false) };
+        self.view.touch(hit, self.view.tick_of_access());
+        Ok(true)
+    }
+
+    /// The value and its version.
+    pub fn get_versioned(
+        &mut self,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<(Vec<u8>, Version)>, CacheError> {
+        let mut value = Vec::new();
+        let Some(hit) = self.read(key.as_ref(), &mut value)? else { return Ok(None) };
+        self.view.touch(hit, self.view.tick_of_access());
+        Ok(Some((value, Version(hit.link.word()))))
+    }
+
+    /// The value of a key, without counting as a use of it.
+    pub fn peek(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, CacheError> {
+        let mut value = Vec::new();
+        Ok(self.read(key.as_ref(), &mut value)?.map(|_| value))
+    }
+
+    /// Is the key there? Does not count as a use of it.
+    pub fn contains(&mut self, key: impl AsRef<[u8]>) -> Result<bool, CacheError> {
+        Ok(self.read(key.as_ref(), &mut Nothing)?.is_some())
+    }
+
+    /// Stores a value, whether the key is there or not.
+    pub fn set(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<SetReport, CacheError> {
+        self.set_for(key, value, None)
+    }
+
+    /// Stores a value that expires after `ttl`, if that is given.
+    pub fn set_for(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Option<Duration>,
+    ) -> Result<SetReport, CacheError> {
+        let report = self.put(key.as_ref(), value.as_ref(), ttl, Want::Any)?;
+        report.map_err(CacheError::from)
+    }
+
+    pub(super) fn put(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        ttl: Option<Duration>,
+        want: Want,
+    ) -> Result<Result<SetReport, MapError>, CacheError> {
+        self.store(self.entry(key, value, ttl), want)
+    }
+
+    /// Places an entry and counts it.
+    pub(super) fn store(
+        &mut self,
+        entry: Entry<'_>,
+        want: Want,
+    ) -> Result<Result<SetReport, MapError>, CacheError> {
+        self.forced_out = 0;
+        let placed = self.place(entry, want)?;
+        let forced = self.inner.frame.plan.out.is_some() as u32;
+        Ok(placed.map(|placed| {
+            self.view.count(self.inner.number, Count::Sets, 1);
+            let evicted = self.forced_out + forced;
+            if forced > 0 {
+                self.take_back();
+            }
+            SetReport { replaced: placed.replaced, evicted }
+        }))
+    }
+
+    /// Removes a key. False if it was absent.
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, CacheError> {
+        let key = key.as_ref();
+        self.take_key(self.view.input(self.space, key), self.space, key)
+    }
+}
+
+/// Read access that stores nothing at all: no seat, no recency, no counters, no recovery.
+#[derive(Debug, Clone, Copy)]
+pub struct CacheReader<'c> {
+    view: View<'c>,
+    pub(super) space: u32,
+    timeout: Duration,
+}
+
+impl<'c> CacheReader<'c> {
+    pub(super) fn new(view: View<'c>) -> Self {
+        Self { view, space: 0, timeout: DEFAULT_TIMEOUT }
+    }
+
+    /// Sets how long a miss waits for a writer of its bucket. Behind a dead one it returns [`CacheError::Busy`] then.
+    pub fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, CacheError> {
+        let mut value = Vec::new();
+        Ok(self.get_into(key, &mut value)?.then_some(value))
+    }
+
+    /// The value of a key, into a buffer of the caller's.
+    #[inline]
+    pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool, CacheError> {
+        let (view, space, key) = (self.view, self.space, key.as_ref());
+        let input = view.input(space, key);
+        if view.quick(space, key, value).is_some() {
+            return Ok(true);
+        }
+        Ok(match view.read_all(input, space, key, value) {
+            Tried::Hit(_) => true,
+            _ => view.read_slow(None, self.timeout, input, space, key, value)?.is_some(),
+        })
+    }
+}

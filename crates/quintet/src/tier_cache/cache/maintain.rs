@@ -1,0 +1,124 @@
+//! Maintenance: what operations would otherwise do when they need it, done ahead.
+//!
+//! Nobody has to run it. Any number of processes may offer to; one of them is elected, and another takes over when it dies.
+
+use super::TierCache;
+use super::error::CacheError;
+use super::handle::CacheHandle;
+use super::view::{Global, View};
+use crate::sync::{Arc, AtomicBool, Ordering, thread};
+use crate::tier_cache::map::Peers;
+use crate::tier_cache::step::{Point, exchange};
+use crate::tier_cache::word::Owner;
+use std::time::Duration;
+
+/// Blocks one round looks at for outlived entries.
+const EXPIRY_STEP: usize = 1 << 16;
+/// Evictions of one round.
+const EVICTION_STEP: usize = 1024;
+
+/// What one round of maintenance did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Maintained {
+    /// Outlived entries taken away.
+    pub expired: usize,
+    /// Entries evicted to get back to the reserve.
+    pub evicted: usize,
+}
+
+impl View<'_> {
+    fn free_blocks(&self) -> usize {
+        // ORDERING: Relaxed: an estimate.
+        self.bits.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
+    }
+
+    /// Blocks that maintenance keeps free, so that sets need not evict: room for the longest value, and at least a 128th of all.
+    pub(super) fn reserve(&self) -> usize {
+        self.sizes.most_blocks().max(self.sizes.blocks as usize / 128)
+    }
+}
+
+impl CacheHandle<'_> {
+    /// One round: recovers dead peers, finds their blocks, takes away outlived entries, evicts down to the reserve line.
+    pub fn maintain(&mut self) -> Result<Maintained, CacheError> {
+        let mut done = Maintained::default();
+        self.view.note_time();
+        self.inner.map.recover()?;
+        self.sweep_if_wanted()?;
+        if self.view.may_have_outlived() {
+            done.expired = self.expire(EXPIRY_STEP)?;
+        }
+        if !self.spares() {
+            while done.evicted < EVICTION_STEP && self.view.free_blocks() < self.view.reserve() {
+                if !self.evict_one()? {
+                    break;
+                }
+                done.evicted += 1;
+            }
+        }
+        Ok(done)
+    }
+}
+
+impl TierCache {
+    /// This process is the elected one, or has just been elected: nobody living was.
+    fn is_maintainer(&self) -> bool {
+        let Some(me) = self.me() else { return false };
+        let view = self.view();
+        let word = view.global(Global::Maintainer);
+        // ORDERING: Acquire; partner: the exchange of the last one.
+        let elected = Owner(word.load(Ordering::Acquire));
+        elected == me
+            || (elected == Owner::NOBODY || self.is_dead(elected))
+                && exchange(Point::Maintain, word, elected.0, me.0)
+    }
+
+    /// Runs maintenance in the calling thread until `stop` is set: a round each `every`, while this process is the elected one.
+    pub fn run_maintenance(&self, every: Duration, stop: &AtomicBool) -> Result<(), CacheError> {
+        let mut handle = self.handle()?;
+        // ORDERING: Relaxed: it need not be noticed at once.
+        while !stop.load(Ordering::Relaxed) {
+            if self.is_maintainer() {
+                match handle.maintain() {
+                    Ok(_) | Err(CacheError::Busy | CacheError::Sink(_) | CacheError::Full) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            crate::sync::park_timeout(every);
+        }
+        if let Some(me) = self.me() {
+            exchange(Point::Maintain, self.view().global(Global::Maintainer), me.0, 0);
+        }
+        Ok(())
+    }
+
+    /// Starts a thread that runs maintenance until the returned guard is dropped.
+    pub fn spawn_maintenance(self: &Arc<Self>, every: Duration) -> Maintenance {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (cache, told) = (Arc::clone(self), Arc::clone(&stop));
+        let thread = thread::spawn(move || {
+            // An error ends the thread; operations go on without it.
+            let _ = cache.run_maintenance(every, &told);
+        });
+        Maintenance { stop, thread: Some(thread) }
+    }
+}
+
+/// A running maintenance thread; stopped on drop.
+#[derive(Debug)]
+pub struct Maintenance {
+    stop: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Drop for Maintenance {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed: the unpark and the join order it.
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}

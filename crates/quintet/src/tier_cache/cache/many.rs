@@ -1,0 +1,71 @@
+//! Many keys at once: the memory of the later ones is on its way while the first is read.
+
+use super::error::CacheError;
+use super::handle::{CacheHandle, SetReport};
+use crate::sync::prefetch::prefetch_read;
+use crate::tier_cache::word::{Cell, InputHash, Link};
+use std::time::Duration;
+
+/// Keys whose memory is asked for ahead.
+const AHEAD: usize = 16;
+
+impl CacheHandle<'_> {
+    /// The values of many keys, in their order. As many single gets, not one moment of all.
+    pub fn get_many<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+    ) -> Result<Vec<Option<Vec<u8>>>, CacheError> {
+        let mut values = Vec::with_capacity(keys.len());
+        for group in keys.chunks(AHEAD) {
+            self.expect(group.iter().map(AsRef::as_ref));
+            for key in group {
+                values.push(self.get(key)?);
+            }
+        }
+        Ok(values)
+    }
+
+    /// Stores many values, in their order. As many single sets: the first error ends it.
+    pub fn set_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &mut self,
+        entries: &[(K, V)],
+        ttl: Option<Duration>,
+    ) -> Result<Vec<SetReport>, CacheError> {
+        let mut reports = Vec::with_capacity(entries.len());
+        for group in entries.chunks(AHEAD) {
+            for (key, _) in group {
+                let input = self.view.input(self.space, key.as_ref());
+                self.view.memory.expect_bucket(input.bucket());
+            }
+            for (key, value) in group {
+                reports.push(self.set_for(key, value, ttl)?);
+            }
+        }
+        Ok(reports)
+    }
+
+    /// Asks for the cells of all keys, then for the blocks those name.
+    fn expect<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
+        let memory = self.view.memory;
+        let mut inputs = [InputHash::of_parts(1, 0); AHEAD];
+        let mut count = 0;
+        for (place, key) in inputs.iter_mut().zip(keys) {
+            *place = self.view.input(self.space, key);
+            count += 1;
+            let entry = memory.at(0, place.bucket() as usize);
+            if let Some(cell) = memory.cells().get(entry) {
+                prefetch_read(cell);
+            }
+        }
+        for input in &inputs[..count] {
+            let (home, base) = (input.bucket() as usize, Cell::base_of(input.hash()));
+            let selected = memory.select(home, Cell::KEY_AND_BASE, base);
+            let link = selected.and_then(|selected| selected.second()).map(Link::from_word);
+            if let Some(Ok(record)) = link.map(|link| memory.record(link.record)) {
+                for word in record.words().iter().step_by(8).take(2) {
+                    prefetch_read(word);
+                }
+            }
+        }
+    }
+}

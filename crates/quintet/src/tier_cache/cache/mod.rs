@@ -1,0 +1,275 @@
+//! The cache that processes share: entries over the hopscotch map, in fixed blocks.
+//!
+#![doc = include_str!("../../../docs/tier_cache_entries.md")]
+//!
+//! # Rooms
+//!
+//! | Room | Holds |
+//! |---|---|
+//! | `layout`, `view` | sizes, offsets, the arrays |
+//! | `block` | the words of an entry |
+//! | `free` | free blocks: taken by exchange, found by bits |
+//! | `read`, `quick` | certified copies, validated misses; the usual case |
+//! | `write` | the frame of a writing operation |
+//! | `evict`, `sink` | recency, the hand, victims; where they go |
+//! | `ops`, `many`, `scan`, `typed` | conditional stores, batches, scans, typed fronts |
+//! | `spaces`, `flight`, `maintain` | namespaces, single flight, the optional thread |
+//! | `sweep` | orphans and outlived entries |
+//! | `clock`, `stats`, `hash`, `error` | what their names say |
+//! | `builder`, `handle` | the public face |
+
+mod block;
+mod builder;
+mod check;
+mod clock;
+mod error;
+mod evict;
+mod flight;
+mod free;
+mod handle;
+mod hash;
+mod layout;
+mod maintain;
+mod many;
+mod ops;
+mod quick;
+mod read;
+mod scan;
+mod sink;
+mod spaces;
+mod stats;
+mod sweep;
+mod typed;
+mod view;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::region::shm::{Access, Place, SegmentError};
+pub use crate::tier_cache::OpenError;
+pub use builder::CacheBuilder;
+pub use check::CheckReport;
+pub use error::CacheError;
+pub use handle::{CacheHandle, CacheReader, SetReport, Version};
+pub use layout::MAX_KEY;
+pub use maintain::{Maintained, Maintenance};
+pub use scan::{Scan, ScannedEntry};
+pub use sink::{Departed, EvictionSink};
+pub use spaces::Namespace;
+pub use stats::CacheStats;
+pub use sweep::Swept;
+#[cfg(feature = "serde")]
+pub use typed::{Format, TypedHandle};
+
+use crate::region::shm::{Segment, Shape};
+use crate::sync::{AtomicPair, Mutex, fork};
+use crate::tier_cache::MapError;
+use crate::tier_cache::map::{Map, Peers, Upper};
+use crate::tier_cache::step::{Point, add, store};
+use crate::tier_cache::word::{Link, Owner};
+use layout::{FIELDS, FORMAT, KIND, Sizes};
+use std::os::fd::OwnedFd;
+use view::{Global, View};
+
+/// A cache of bytes under bytes that any number of processes share, with or without a name in the file system.
+pub struct TierCache {
+    segment: Segment,
+    sizes: Sizes,
+    sink: Option<Box<dyn EvictionSink>>,
+    /// Entries that a full window put out and the sink refused.
+    refused: Mutex<Vec<Departed>>,
+}
+
+/// A process that is attached to a cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Attached {
+    /// Its id, in its own pid namespace.
+    pub pid: u32,
+    /// Its handles that can write.
+    pub handles: u32,
+}
+
+impl std::fmt::Debug for TierCache {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (segment, sizes) = (&self.segment, &self.sizes);
+        let mut out = out.debug_struct("TierCache");
+        out.field("segment", segment).field("sizes", sizes).finish_non_exhaustive()
+    }
+}
+
+impl Peers for TierCache {
+    fn me(&self) -> Option<Owner> {
+        if !self.segment.is_writable() {
+            return None;
+        }
+        self.segment.me().ok().map(|(slot, incarnation)| Owner::new(slot, incarnation))
+    }
+
+    fn is_dead(&self, owner: Owner) -> bool {
+        self.segment.is_dead(owner.slot(), owner.incarnation())
+    }
+
+    fn forks(&self) -> usize {
+        fork::seen().0
+    }
+}
+
+impl Upper for TierCache {
+    fn free(&self, point: Point, link: Link) -> Result<(), MapError> {
+        self.view().free(point, link)
+    }
+
+    fn left(&self, link: Link) {
+        self.deliver_forced(link);
+    }
+
+    fn recovered(&self) {
+        let view = self.view();
+        add(Point::Sweep, view.global(Global::Recoveries), 1);
+        store(Point::Sweep, view.global(Global::SweepWanted), 1);
+    }
+}
+
+impl TierCache {
+    /// Sizes and rights of a new cache.
+    pub fn builder() -> CacheBuilder {
+        CacheBuilder::default()
+    }
+
+    fn create(place: &Place, sizes: Sizes, access: Access) -> Result<Self, OpenError> {
+        Self::make(sizes, |shape| Segment::create(place, shape, access))
+    }
+
+    fn create_sealed(sizes: Sizes) -> Result<Self, OpenError> {
+        Self::make(sizes, Segment::create_sealed)
+    }
+
+    fn make(
+        sizes: Sizes,
+        create: impl FnOnce(&Shape<'_>) -> Result<Segment, SegmentError>,
+    ) -> Result<Self, OpenError> {
+        if !AtomicPair::supported() {
+            return Err(SegmentError::Unsupported.into());
+        }
+        let values = sizes.fields();
+        let fields: [_; 7] = std::array::from_fn(|at| (FIELDS[at], values[at]));
+        let body = sizes.offsets().end;
+        let segment = create(&Shape { kind: KIND, format: FORMAT, fields: &fields, body })?;
+        let made = Self::enter(segment)?;
+        // Every block is free. A creator that dies here leaves them to the sweep.
+        made.view().sweep_orphans()?;
+        Ok(made)
+    }
+
+    /// Attaches to a cache by its place.
+    pub fn attach(place: &Place) -> Result<Self, OpenError> {
+        Self::enter(Segment::attach(place, KIND, FORMAT, &FIELDS.map(|name| (name, None)), true)?)
+    }
+
+    /// Attaches to a cache to read only: the memory is mapped without the right to write.
+    pub fn attach_read_only(place: &Place) -> Result<Self, OpenError> {
+        Self::enter(Segment::attach(place, KIND, FORMAT, &FIELDS.map(|name| (name, None)), false)?)
+    }
+
+    /// Attaches to a sealed cache by an inherited descriptor.
+    pub fn attach_sealed(fd: OwnedFd) -> Result<Self, OpenError> {
+        Self::enter(Segment::attach_sealed(fd, KIND, FORMAT, &FIELDS.map(|name| (name, None)))?)
+    }
+
+    fn enter(segment: Segment) -> Result<Self, OpenError> {
+        let sizes = Sizes::from_fields(std::array::from_fn(|at| segment.field(at)))?;
+        let entered = Self { segment, sizes, sink: None, refused: Mutex::new(Vec::new()) };
+        if View::new(&entered.segment, sizes).is_none() {
+            let (expected, found) = (sizes.offsets().end as u64, entered.segment.bytes() as u64);
+            return Err(SegmentError::Mismatch { field: "size in bytes", expected, found }.into());
+        }
+        if entered.segment.is_writable() {
+            entered.segment.me()?;
+            if entered.segment.is_from_another_boot() {
+                entered.view().resume_time();
+                entered.map().recover()?;
+                entered.check().map_err(OpenError::Damaged)?;
+                entered.segment.adopt_boot();
+            }
+        }
+        Ok(entered)
+    }
+
+    fn view(&self) -> View<'_> {
+        View::new(&self.segment, self.sizes).expect("verified when the segment was entered")
+    }
+
+    fn map(&self) -> Map<'_> {
+        Map::below(self.view().memory, self, self)
+    }
+
+    /// Takes a seat for the calling thread. Dead peers' seats are recovered first if no other is free.
+    pub fn handle(&self) -> Result<CacheHandle<'_>, CacheError> {
+        if !self.segment.is_writable() {
+            return Err(CacheError::ReadOnly);
+        }
+        self.view().note_time();
+        Ok(CacheHandle::new(self, self.map().handle()?))
+    }
+
+    /// Read access without a seat.
+    pub fn reader(&self) -> CacheReader<'_> {
+        CacheReader::new(self.view())
+    }
+
+    /// Entries, those that have expired unnoticed included. Exact while nobody writes.
+    pub fn len(&self) -> u64 {
+        self.view().len()
+    }
+
+    /// No entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What happened since the cache was created, in all processes.
+    pub fn stats(&self) -> CacheStats {
+        self.view().gather(self.segment.bytes() as u64)
+    }
+
+    /// The longest value.
+    pub fn max_value(&self) -> usize {
+        self.sizes.max_value as usize
+    }
+
+    /// Completes or undoes what dead peers left, and finds their blocks.
+    pub fn recover(&self) -> Result<Swept, CacheError> {
+        if !self.segment.is_writable() {
+            return Err(CacheError::ReadOnly);
+        }
+        self.map().recover()?;
+        Ok(self.view().sweep_orphans()?)
+    }
+
+    /// The processes that are attached: proved dead ones are left out.
+    pub fn processes(&self) -> Vec<Attached> {
+        let view = self.view();
+        let seats = |me: Owner| {
+            let seat = |number| view.memory.seat(number).is_ok_and(|seat| seat.owner() == me);
+            (0..view.sizes.seats).filter(|number| seat(*number)).count() as u32
+        };
+        let alive = |(slot, incarnation, pid): (u32, u64, u32)| {
+            let dead = self.segment.is_dead(slot as usize, incarnation);
+            let handles = seats(Owner::new(slot, incarnation));
+            (!dead).then_some(Attached { pid, handles })
+        };
+        self.segment.processes().into_iter().filter_map(alive).collect()
+    }
+
+    /// A descriptor that a child inherits, for [`TierCache::attach_sealed`].
+    pub fn inheritable(&self) -> Result<OwnedFd, OpenError> {
+        Ok(self.segment.inheritable()?)
+    }
+
+    /// Removes a cache's name; processes that use it go on undisturbed.
+    pub fn remove(place: &Place) -> Result<(), OpenError> {
+        Ok(Segment::remove(place)?)
+    }
+}

@@ -1,0 +1,138 @@
+//! Scans: every entry, bucket by bucket, while others write.
+//!
+//! A key's bucket never changes, so a key that is there during the whole scan is shown exactly once; one that comes or goes
+//! meanwhile is shown at most once. A bucket is read like a miss: again, until its control word was free and the same on both sides.
+
+use super::TierCache;
+use super::block::{Block, Pieces};
+use super::error::CacheError;
+use super::read::Target;
+use super::spaces::Namespace;
+use super::view::View;
+use crate::sync::{Ordering, fence};
+use crate::tier_cache::map::{DEFAULT_TIMEOUT, Map};
+use crate::tier_cache::wait::Wait;
+use crate::tier_cache::word::{Cbits, Link};
+use std::time::Duration;
+
+/// An entry, copied.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ScannedEntry {
+    /// Its namespace.
+    pub namespace: Namespace,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// Its value.
+    pub value: Vec<u8>,
+    /// How long it will live; `None` if it does not expire.
+    pub ttl: Option<Duration>,
+}
+
+/// All entries of a cache; see [`TierCache::scan`].
+#[derive(Debug)]
+pub struct Scan<'c> {
+    view: View<'c>,
+    map: Option<Map<'c>>,
+    bucket: u32,
+    found: Vec<ScannedEntry>,
+}
+
+impl TierCache {
+    /// Every entry. Stops nobody; a key that is there during the whole scan is shown exactly once.
+    pub fn scan(&self) -> Scan<'_> {
+        let map = self.segment.is_writable().then(|| self.map());
+        Scan { view: self.view(), map, bucket: 0, found: Vec::new() }
+    }
+}
+
+impl View<'_> {
+    /// A certified copy of the entry a link names; `Err` if it has moved on, `None` if it is outlived or not an entry.
+    pub(super) fn copy(&self, link: Link) -> Result<Option<ScannedEntry>, ()> {
+        let record = super::read::current(self, link).ok_or(())?;
+        let block = Block::of(record);
+        let meta = block.meta();
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let mut pieces = Pieces::of(self.memory, block);
+        let legal = meta.key() <= super::MAX_KEY && meta.value() <= self.sizes.max_value as usize;
+        let whole =
+            legal && key.take(meta.key(), &mut pieces) && value.take(meta.value(), &mut pieces);
+        let (outlived, expiry) = (self.is_outlived(block, meta), block.expiry());
+        // ORDERING: Acquire fence: as in `View::attempt`.
+        fence(Ordering::Acquire);
+        super::read::current(self, link).ok_or(())?;
+        if !whole || outlived {
+            return Ok(None);
+        }
+        let ttl = (expiry != 0).then(|| Duration::from_millis(expiry.saturating_sub(self.now())));
+        Ok(Some(ScannedEntry { namespace: Namespace(meta.space()), key, value, ttl }))
+    }
+
+    /// The links of a bucket, as its cells are now.
+    fn links(&self, bucket: u32) -> Vec<Link> {
+        let home = bucket as usize;
+        let mut links = Vec::new();
+        for slice in 0..2 {
+            let base = self.memory.cell(self.memory.at(slice, home));
+            if !base.cbits.is_base() {
+                continue;
+            }
+            links.push(base.link);
+            let mut members = base.cbits.members();
+            while members != 0 {
+                let offset = members.trailing_zeros() as usize;
+                members &= members - 1;
+                let cell = self.memory.cell(self.memory.at(slice, home + offset));
+                if cell.cbits == Cbits::member(offset) {
+                    links.push(cell.link);
+                }
+            }
+        }
+        links
+    }
+}
+
+impl Scan<'_> {
+    fn read_bucket(&mut self) -> Result<(), CacheError> {
+        let mut wait = Wait::new(DEFAULT_TIMEOUT);
+        loop {
+            let before = self.view.memory.control(self.bucket);
+            let copies: Result<Vec<_>, ()> =
+                self.view.links(self.bucket).into_iter().map(|link| self.view.copy(link)).collect();
+            let after = self.view.memory.control(self.bucket);
+            let quiet = before == after && before.owner().is_none();
+            match (copies, quiet) {
+                (Ok(copies), true) => {
+                    self.found = copies.into_iter().flatten().collect();
+                    return Ok(());
+                }
+                (Err(()), true) => return Err(CacheError::Corrupt("cell without record")),
+                (_, false) => match (after.owner(), &self.map) {
+                    (Some(owner), Some(map)) => map.wait_for(owner, &mut wait)?,
+                    (Some(_), None) => wait.pause()?,
+                    (None, _) => {}
+                },
+            }
+        }
+    }
+}
+
+impl Iterator for Scan<'_> {
+    type Item = Result<ScannedEntry, CacheError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(entry) = self.found.pop() {
+                return Some(Ok(entry));
+            }
+            if self.bucket >= self.view.sizes.buckets {
+                return None;
+            }
+            let read = self.read_bucket();
+            self.bucket += 1;
+            if let Err(error) = read {
+                return Some(Err(error));
+            }
+        }
+    }
+}

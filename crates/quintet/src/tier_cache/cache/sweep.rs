@@ -1,0 +1,168 @@
+//! Sweeps: blocks that a crash left over, entries that have outlived themselves.
+//!
+//! | block | what the orphan sweep does |
+//! |---|---|
+//! | free, not offered | offers it |
+//! | chained to a head that is not of the named generation, prepared or live | frees it (F3) |
+//! | prepared by a seat that is in no operation | frees it |
+//!
+//! Each decision is carried out by exchange with the word it was made on, so that sweeps run beside everything else.
+
+use super::block::Block;
+use super::error::CacheError;
+use super::handle::CacheHandle;
+use super::view::{Age, DEADLINE_MS, Global, View};
+use crate::sync::{AtomicU64, Ordering};
+use crate::tier_cache::MapError;
+use crate::tier_cache::step::{Point, add, exchange, store};
+use crate::tier_cache::word::{Link, Owner, Phase, RecordState, RecordWord};
+
+/// What an orphan sweep found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Swept {
+    /// Blocks that belonged to nobody and are free now.
+    pub orphans: u64,
+    /// Free blocks that nobody would have found.
+    pub hidden: u64,
+}
+
+impl View<'_> {
+    /// A chained block's head does not own it any more.
+    fn is_orphan(&self, block: Block<'_>) -> bool {
+        let head = block.owner();
+        let Ok(record) = self.memory.record(head.record) else { return true };
+        let word = record.state();
+        let owns = matches!(word.state(), Some(RecordState::Live | RecordState::Prepared(_)));
+        !owns || word.generation() != head.generation
+    }
+
+    /// The seat that prepared a block is in no operation: seen between two looks at the same word.
+    fn is_abandoned(&self, number: u32) -> bool {
+        let Ok(seat) = self.memory.seat(number) else { return true };
+        seat.owner() == Owner::NOBODY || seat.phase() == Ok(Phase::Idle)
+    }
+
+    /// Whoever looks for free blocks finds this one.
+    pub(super) fn is_offered(&self, block: u32) -> bool {
+        let has = |words: &[AtomicU64], bit: usize| {
+            // ORDERING: Acquire; partner: `offer`.
+            let word = words.get(bit / 64).map_or(0, |word| word.load(Ordering::Acquire));
+            word >> (bit % 64) & 1 == 1
+        };
+        has(self.bits, block as usize) && has(self.summary, block as usize / 64)
+    }
+
+    /// Looks at every block.
+    pub(super) fn sweep_orphans(&self) -> Result<Swept, MapError> {
+        let mut swept = Swept::default();
+        for index in 0..self.sizes.blocks {
+            let record = self.memory.record(index)?;
+            let word = record.state();
+            let lost = match word.state() {
+                Some(RecordState::Free) if !self.is_offered(index) => {
+                    // Somebody may be between freeing and offering it: offered twice is offered.
+                    self.offer(index);
+                    swept.hidden += 1;
+                    false
+                }
+                Some(RecordState::Chained) => self.is_orphan(Block::of(record)),
+                Some(RecordState::Prepared(seat)) => self.is_abandoned(seat),
+                _ => false,
+            };
+            if lost && self.free_as_seen(index, word) {
+                swept.orphans += 1;
+            }
+        }
+        add(Point::Sweep, self.global(Global::Sweeps), 1);
+        add(Point::Sweep, self.global(Global::Orphans), swept.orphans);
+        Ok(swept)
+    }
+
+    fn free_as_seen(&self, index: u32, word: RecordWord) -> bool {
+        let Ok(record) = self.memory.record(index) else { return false };
+        let freed = exchange(Point::Sweep, record.word(), word.0, word.freed().0);
+        if freed {
+            self.offer(index);
+        }
+        freed
+    }
+
+    /// The entry that begins at a block, if it is outlived.
+    fn outlived_at(&self, index: u32) -> Option<Link> {
+        let record = self.memory.record(index).ok()?;
+        let word = record.state();
+        let link = Link { record: index, generation: word.generation() };
+        let block = Block::of(record);
+        let outlived =
+            word.state() == Some(RecordState::Live) && self.is_outlived(block, block.meta());
+        (outlived && super::read::current(self, link).is_some()).then_some(link)
+    }
+
+    /// Some entry may have expired, or belong to a flushed namespace.
+    pub(super) fn may_have_outlived(&self) -> bool {
+        // ORDERING: Acquire; partner: the flush.
+        let due = self.global(Global::Earliest).load(Ordering::Acquire);
+        let flushed = self.global(Global::Flushed).load(Ordering::Acquire) != 0;
+        flushed || due != 0 && due - 1 <= self.now() / DEADLINE_MS
+    }
+}
+
+impl CacheHandle<'_> {
+    /// Finds blocks again that crashes of others hid. False if there was no reason to look, or nothing to find.
+    pub(super) fn sweep_if_wanted(&mut self) -> Result<bool, CacheError> {
+        let wanted = self.view.global(Global::SweepWanted);
+        // ORDERING: Acquire; partner: `recovered`.
+        if wanted.load(Ordering::Acquire) == 0 && !self.spares() {
+            return Ok(false);
+        }
+        // ORDERING: Relaxed: a count.
+        let recoveries = || self.view.global(Global::Recoveries).load(Ordering::Relaxed);
+        let before = recoveries();
+        self.inner.map.recover()?;
+        // Whoever completes an operation may free what it replaces.
+        let mut found = recoveries() != before;
+        if exchange(Point::Sweep, wanted, 1, 0) {
+            let swept = self.view.sweep_orphans()?;
+            found |= swept.orphans + swept.hidden > 0;
+        }
+        if self.spares() && self.view.may_have_outlived() {
+            found |= self.expire(usize::MAX)? > 0;
+        }
+        Ok(found)
+    }
+
+    /// Takes away entries that have outlived themselves, among the next `most` blocks. Returns how many.
+    pub(super) fn expire(&mut self, most: usize) -> Result<usize, CacheError> {
+        let view = self.view;
+        let blocks = view.sizes.blocks as usize;
+        let whole = most >= blocks;
+        if whole {
+            // Whatever is added from here on sets them anew.
+            store(Point::Sweep, view.global(Global::Flushed), 0);
+            store(Point::Sweep, view.global(Global::Earliest), 0);
+        }
+        let mut taken = 0;
+        for _ in 0..most.min(blocks) {
+            let index = self.expiry_hand % blocks;
+            self.expiry_hand = (index + 1) % blocks;
+            // ORDERING: Relaxed: a hint.
+            let age = Age(view.ages[index].load(Ordering::Relaxed));
+            if !age.is_entry() {
+                continue;
+            }
+            match view.outlived_at(index as u32) {
+                Some(link) => taken += self.evict(link)? as usize,
+                None if whole => self.note_deadline(age),
+                None => {}
+            }
+        }
+        Ok(taken)
+    }
+
+    fn note_deadline(&self, age: Age) {
+        if age.deadline() != 0 {
+            self.view.lower_earliest(age);
+        }
+    }
+}

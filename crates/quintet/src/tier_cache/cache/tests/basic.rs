@@ -1,0 +1,100 @@
+//! What one handle sees.
+
+use super::world::{small, tiny};
+use crate::tier_cache::cache::*;
+
+#[test]
+fn set_get_remove() {
+    let cache = small().create_sealed().unwrap();
+    let mut handle = cache.handle().unwrap();
+    assert_eq!(handle.get("a").unwrap(), None);
+    assert!(!handle.set("a", "1").unwrap().replaced);
+    assert!(handle.set("a", "2").unwrap().replaced);
+    handle.set("", "empty key").unwrap();
+    handle.set("empty value", "").unwrap();
+    assert_eq!(handle.get("a").unwrap().as_deref(), Some(&b"2"[..]));
+    assert_eq!(handle.get("").unwrap().as_deref(), Some(&b"empty key"[..]));
+    assert_eq!(handle.get("empty value").unwrap().as_deref(), Some(&b""[..]));
+    assert_eq!(cache.len(), 3);
+    assert!(handle.remove("a").unwrap());
+    assert!(!handle.remove("a").unwrap());
+    assert_eq!(handle.get("a").unwrap(), None);
+    drop(handle);
+    assert_eq!(cache.check().unwrap().entries, 2);
+}
+
+/// Every length around the edges of blocks, keys included.
+#[test]
+fn any_length_comes_back() {
+    let cache = small().max_value(3000).create_sealed().unwrap();
+    let mut handle = cache.handle().unwrap();
+    let bytes: Vec<u8> = (0..4000u32).map(|at| (at * 7 + at / 256) as u8).collect();
+    for key in [0, 1, 7, 8, 9, 16, 79, 80, 81, 200] {
+        for value in (0..330).chain([1000, 2999, 3000]) {
+            handle.set(&bytes[..key], &bytes[key..key + value]).unwrap();
+            let got = handle.get(&bytes[..key]).unwrap().unwrap();
+            assert_eq!(got, &bytes[key..key + value], "{key} {value}");
+        }
+    }
+    drop(handle);
+    assert_eq!(cache.check().unwrap().entries, 10);
+}
+
+#[test]
+fn too_large_has_no_effect() {
+    let cache = small().max_value(100).create_sealed().unwrap();
+    let mut handle = cache.handle().unwrap();
+    handle.set("k", "old").unwrap();
+    let before = cache.stats();
+    assert_eq!(handle.set("k", [0; 101]), Err(CacheError::ValueTooLarge { max: 100 }));
+    assert_eq!(
+        handle.set(vec![0; MAX_KEY + 1], "v"),
+        Err(CacheError::KeyTooLarge { max: MAX_KEY })
+    );
+    assert_eq!(cache.stats(), before);
+    handle.set("k", [0; 100]).unwrap();
+    assert_eq!(handle.get("k").unwrap().unwrap().len(), 100);
+}
+
+#[test]
+fn a_full_cache_evicts_and_counts() {
+    let cache = tiny(64);
+    let mut handle = cache.handle().unwrap();
+    let mut evicted = 0;
+    for number in 0..1000u32 {
+        evicted += handle.set(number.to_string(), number.to_le_bytes()).unwrap().evicted;
+    }
+    assert_eq!(evicted as u64, 1000 - cache.len());
+    let stats = cache.stats();
+    assert_eq!(stats.evicted + stats.forced, evicted as u64);
+    assert_eq!(handle.get("999").unwrap().as_deref(), Some(&999u32.to_le_bytes()[..]));
+    drop(handle);
+    let report = cache.check().unwrap();
+    assert!(report.entries >= 60, "{report:?}");
+}
+
+#[test]
+fn a_cache_that_does_not_evict_is_full() {
+    let cache = super::world::tiny_of(small().no_evict(), 64);
+    let mut handle = cache.handle().unwrap();
+    let mut stored = Vec::new();
+    for number in 0..100u32 {
+        match handle.set(number.to_string(), number.to_le_bytes()) {
+            Ok(report) => {
+                assert_eq!(report.evicted, 0);
+                stored.push(number);
+            }
+            Err(error) => assert_eq!(error, CacheError::Full),
+        }
+    }
+    assert!(stored.len() >= 60, "{}", stored.len());
+    for number in &stored {
+        let value = handle.get(number.to_string()).unwrap();
+        assert_eq!(value.as_deref(), Some(&number.to_le_bytes()[..]));
+    }
+    assert_eq!(cache.stats().evicted + cache.stats().forced, 0);
+    assert!(handle.remove(stored[0].to_string()).unwrap());
+    handle.set("another", "one").unwrap();
+    drop(handle);
+    cache.check().unwrap();
+}

@@ -1,0 +1,210 @@
+//! Every operation, killed before each of its stores; then somebody recovers, and everything holds.
+//!
+//! The dead one is a handle of a process that the test declares dead: its stores have no effect from the n-th on.
+
+use super::world::{advance, declare_dead, forget_recoverers, small, tiny_of};
+use crate::tier_cache::cache::*;
+use crate::tier_cache::step::{Fate, with_fate};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn contents(cache: &TierCache) -> Contents {
+    cache.scan().map(|entry| entry.unwrap()).map(|entry| (entry.key, entry.value)).collect()
+}
+
+fn long(byte: u8) -> Vec<u8> {
+    vec![byte; 400]
+}
+
+/// One block, several blocks, an expired one.
+fn set_up(builder: CacheBuilder, blocks: u32) -> TierCache {
+    let cache = tiny_of(builder, blocks);
+    let mut handle = cache.handle().unwrap();
+    handle.set("short", "1").unwrap();
+    handle.set("long", long(1)).unwrap();
+    handle.set_for("mortal", "gone", Some(Duration::from_secs(1))).unwrap();
+    advance(&cache, 2_000);
+    drop(handle);
+    cache
+}
+
+type Operation = (&'static str, fn(&mut CacheHandle<'_>));
+
+const OPERATIONS: &[Operation] = &[
+    ("set new", |handle| drop(handle.set("new", "n"))),
+    ("set new long", |handle| drop(handle.set("new", long(2)))),
+    ("set over short", |handle| drop(handle.set("short", long(3)))),
+    ("set over long", |handle| drop(handle.set("long", "4"))),
+    ("set over outlived", |handle| drop(handle.set("mortal", long(4)))),
+    ("add", |handle| drop(handle.add("new", long(5), None))),
+    ("add in vain", |handle| drop(handle.add("long", long(5), None))),
+    ("replace", |handle| drop(handle.replace("long", long(6), None))),
+    ("remove short", |handle| drop(handle.remove("short"))),
+    ("remove long", |handle| drop(handle.remove("long"))),
+    ("remove outlived", |handle| drop(handle.remove("mortal"))),
+    ("incr", |handle| drop(handle.incr("short", 1, None, None))),
+    ("touch", |handle| drop(handle.touch("long", Some(Duration::from_secs(9))))),
+    ("get", |handle| drop(handle.get("long"))),
+    ("compute", |handle| drop(handle.get_or_insert_with("new", None, || long(7)))),
+    ("maintain", |handle| drop(handle.maintain())),
+    ("flush", |handle| drop(handle.cache().clear())),
+];
+
+/// Runs `operation` in a child that dies at its n-th store, for all n. Returns the number of deaths.
+fn at_every_store(
+    name: &str,
+    operation: fn(&mut CacheHandle<'_>),
+    make: &dyn Fn() -> TierCache,
+    fits: &dyn Fn(&Contents, &Contents, &Contents) -> bool,
+) -> usize {
+    let (before, after) = {
+        let cache = make();
+        let before = contents(&cache);
+        operation(&mut cache.handle().unwrap());
+        (before, contents(&cache))
+    };
+    for n in 0.. {
+        let cache = make();
+        let mut dead = cache.handle().unwrap();
+        let ((), points) = with_fate(Fate::Stop(n), None, || operation(&mut dead));
+        declare_dead(&cache, &dead);
+        std::mem::forget(dead);
+        // A survivor reads before anybody has recovered anything.
+        let mut survivor = cache.handle().unwrap();
+        for key in ["short", "long", "new"] {
+            let seen = survivor.get(key).unwrap();
+            let known = [before.get(key.as_bytes()), after.get(key.as_bytes())];
+            let legal = known.contains(&seen.as_ref()) || fits(&before, &after, &contents(&cache));
+            assert!(legal, "{name} at {n}: {key} is {seen:?}");
+        }
+        drop(survivor);
+        cache.recover().unwrap();
+        let report = cache.check();
+        report.unwrap_or_else(|error| panic!("{error}: {name} at {n}"));
+        let now = contents(&cache);
+        assert!(fits(&before, &after, &now), "{name} at {n}: {now:?} from {before:?} to {after:?}");
+        if n >= points {
+            return n;
+        }
+    }
+    unreachable!()
+}
+
+/// Without eviction an operation happened or did not.
+#[test]
+fn killed_at_every_store() {
+    let mut deaths = 0;
+    for (name, operation) in OPERATIONS {
+        let make = || set_up(small(), 64);
+        deaths += at_every_store(name, *operation, &make, &|before, after, now| {
+            now == before || now == after
+        });
+    }
+    println!("{deaths} deaths");
+    assert!(deaths > 1_000);
+}
+
+/// In a full cache: what is not the operation's own key is there unchanged, or was evicted.
+#[test]
+fn killed_at_every_store_of_an_evicting_operation() {
+    let make = || {
+        let cache = set_up(small(), 64);
+        let mut handle = cache.handle().unwrap();
+        for number in 0..100u32 {
+            handle.set(format!("{number}"), "x").unwrap();
+        }
+        handle.set("short", "1").unwrap();
+        handle.set("long", long(1)).unwrap();
+        drop(handle);
+        cache
+    };
+    let mut deaths = 0;
+    for (name, operation) in OPERATIONS {
+        if *name == "flush" {
+            continue;
+        }
+        deaths += at_every_store(name, *operation, &make, &|before, after, now| {
+            now.iter()
+                .all(|(key, value)| before.get(key) == Some(value) || after.get(key) == Some(value))
+        });
+    }
+    println!("{deaths} deaths");
+    assert!(deaths > 1_000);
+}
+
+/// Without eviction nothing may be missing, and after the recovery every block can be used again.
+#[test]
+fn no_block_leaks() {
+    for (name, operation) in OPERATIONS {
+        for n in (0..400).step_by(7) {
+            let cache = set_up(small().no_evict(), 64);
+            let mut dead = cache.handle().unwrap();
+            let ((), points) = with_fate(Fate::Stop(n), None, || operation(&mut dead));
+            declare_dead(&cache, &dead);
+            std::mem::forget(dead);
+            // Nobody recovers on purpose: the set that runs out of blocks does.
+            let mut handle = cache.handle().unwrap();
+            let mut stored = 0;
+            let ended = loop {
+                match handle.set(format!("filler{stored}"), "x") {
+                    Ok(_) => stored += 1,
+                    Err(error) => break error,
+                }
+            };
+            drop(handle);
+            let report = cache.recover().and_then(|_| cache.check().map_err(CacheError::Sink));
+            let report = report.unwrap_or_else(|error| panic!("{error}: {name} at {n}"));
+            assert_eq!(
+                report.free,
+                0,
+                "{name} at {n}: {ended} after {stored}, {:?}",
+                cache.stats()
+            );
+            if n >= points {
+                break;
+            }
+        }
+    }
+}
+
+/// The recoverer dies as well, at each of its stores.
+#[test]
+fn recoverers_die_too() {
+    let mut runs = 0;
+    for (name, operation) in OPERATIONS {
+        for n in (0..).step_by(3) {
+            let mut last = false;
+            for m in (n % 5..).step_by(5) {
+                let cache = set_up(small(), 64);
+                let before = contents(&cache);
+                let mut dead = cache.handle().unwrap();
+                let ((), points) = with_fate(Fate::Stop(n), None, || operation(&mut dead));
+                declare_dead(&cache, &dead);
+                std::mem::forget(dead);
+                let ((), more) = with_fate(Fate::Stop(m), None, || drop(cache.recover()));
+                forget_recoverers(&cache);
+                cache.recover().unwrap();
+                cache.check().unwrap_or_else(|error| panic!("{error}: {name} at {n}, {m}"));
+                let now = contents(&cache);
+                let kept =
+                    before.iter().filter(|(key, value)| now.get(*key) == Some(value)).count();
+                assert!(
+                    kept + 1 >= before.len() || *name == "flush",
+                    "{name} at {n}, {m}: {now:?}"
+                );
+                runs += 1;
+                last = n >= points;
+                if m >= more {
+                    break;
+                }
+            }
+            if last {
+                break;
+            }
+        }
+    }
+    println!("{runs} pairs of deaths");
+    assert!(runs > 1_000);
+}

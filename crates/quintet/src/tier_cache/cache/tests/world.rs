@@ -1,0 +1,48 @@
+//! Caches for tests.
+
+use crate::tier_cache::cache::*;
+
+/// About a thousand blocks.
+pub(super) fn small() -> CacheBuilder {
+    TierCache::builder().capacity(256 << 10).handles(8)
+}
+
+/// As few blocks as there can be.
+pub(super) fn tiny(blocks: u32) -> TierCache {
+    tiny_of(small(), blocks)
+}
+
+pub(super) fn tiny_of(builder: CacheBuilder, blocks: u32) -> TierCache {
+    let sizes = builder.sizes().unwrap();
+    let max_value = (blocks / 4 * 96).min(sizes.max_value);
+    let sizes = Sizes { blocks, buckets: blocks, pace: sizes.pace.min(1), max_value, ..sizes };
+    TierCache::create_sealed(sizes).unwrap()
+}
+
+/// Moves the clock of a cache, for every process.
+pub(super) fn advance(cache: &TierCache, ms: i64) {
+    let view = cache.view();
+    let epoch = view.global(Global::Epoch);
+    let now = epoch.load(crate::sync::Ordering::Relaxed);
+    epoch.store(now.wrapping_add(ms as u64), crate::sync::Ordering::Relaxed);
+}
+
+/// A process that never was, and therefore is dead.
+const DEAD: Owner = Owner::new(200, 7);
+
+/// From now on the owner of the handle counts as dead.
+pub(super) fn declare_dead(cache: &TierCache, handle: &CacheHandle<'_>) {
+    let seat = cache.view().memory.seat(handle.inner.number).unwrap();
+    seat.owner_word().store(DEAD.0, crate::sync::Ordering::Release);
+}
+
+/// Whoever was recovering somebody counts as dead.
+pub(super) fn forget_recoverers(cache: &TierCache) {
+    let view = cache.view();
+    for number in 0..view.sizes.seats {
+        let seat = view.memory.seat(number).unwrap();
+        if seat.recovery() != Owner::NOBODY {
+            seat.recovery_word().store(DEAD.0, crate::sync::Ordering::Release);
+        }
+    }
+}

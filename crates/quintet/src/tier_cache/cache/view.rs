@@ -1,0 +1,175 @@
+//! A view of a cache's arrays: what every handle works on.
+
+use super::block::{Block, Meta};
+use super::hash::hash;
+use super::layout::*;
+use crate::hash::start_scaled;
+use crate::region::shm::Segment;
+use crate::sync::{AtomicPair, AtomicU64, Ordering};
+use crate::tier_cache::memory::{Memory, SEAT_WORDS};
+use crate::tier_cache::plan::Verdict;
+use crate::tier_cache::word::{InputHash, Link};
+
+/// Words that all share. Hot ones lie on lines of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub(super) enum Global {
+    /// The recency clock.
+    Tick = 0,
+    /// Where the next search for victims begins.
+    Hand = 8,
+    /// No entry expires before this moment, in units of [`DEADLINE_MS`].
+    Earliest = 16,
+    /// Blocks may have been lost to the free bits: a dead peer was in mid-operation.
+    SweepWanted = 17,
+    /// A namespace was flushed and nobody has looked at every entry since.
+    Flushed = 18,
+    /// What the monotonic clock must be moved by to go on where it was before a restart.
+    Epoch = 24,
+    /// The last moment somebody looked at the clock, for a restart.
+    LastSeen = 25,
+    /// Operations of dead peers that were completed or undone.
+    Recoveries = 32,
+    /// Blocks that an orphan sweep found.
+    Orphans = 33,
+    /// Orphan sweeps.
+    Sweeps = 34,
+    /// Leases of living and perhaps of dead seats: none are looked for while it is 0.
+    Leases = 40,
+    /// The process that runs the maintenance thread.
+    Maintainer = 48,
+}
+
+/// The unit of deadlines in the array of ages.
+pub(super) const DEADLINE_MS: u64 = 125;
+
+/// What the array of ages holds for a block: bit 63 an entry begins here, 62..32 its deadline (0: none), 31..0 its tick.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Age(pub(super) u64);
+
+impl Age {
+    pub(super) fn new(tick: u32, expiry: u64) -> Self {
+        let deadline = match expiry {
+            0 => 0,
+            // One on: an entry is never taken for outlived too early.
+            ms => (ms / DEADLINE_MS + 1).min(0x7fff_ffff),
+        };
+        Self(1 << 63 | deadline << 32 | tick as u64)
+    }
+
+    pub(super) fn is_entry(self) -> bool {
+        self.0 >> 63 == 1
+    }
+
+    pub(super) fn tick(self) -> u32 {
+        self.0 as u32
+    }
+
+    pub(super) fn deadline(self) -> u64 {
+        self.0 >> 32 & 0x7fff_ffff
+    }
+}
+
+/// All arrays of a cache.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) sizes: Sizes,
+    pub(super) seed: u64,
+    pub(super) memory: Memory<'a>,
+    pub(super) globals: &'a [AtomicU64],
+    pub(super) stats: &'a [AtomicU64],
+    pub(super) leases: &'a [AtomicU64],
+    pub(super) spaces: &'a [AtomicU64],
+    pub(super) flights: &'a [AtomicU64],
+    pub(super) summary: &'a [AtomicU64],
+    pub(super) bits: &'a [AtomicU64],
+    pub(super) ages: &'a [AtomicU64],
+}
+
+impl std::fmt::Debug for View<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("View").field("sizes", &self.sizes).finish_non_exhaustive()
+    }
+}
+
+impl<'a> View<'a> {
+    /// `None` if the segment is smaller than its header says.
+    pub(super) fn new(segment: &'a Segment, sizes: Sizes) -> Option<Self> {
+        let at = sizes.offsets();
+        let words = |offset, len| segment.slice::<AtomicU64>(offset, len);
+        let seats = sizes.seats as usize;
+        let (blocks, block) = (sizes.blocks as usize, sizes.block_words as usize);
+        let memory = Memory::new(
+            sizes.geometry(),
+            words(at.controls, sizes.buckets as usize)?,
+            segment.slice::<AtomicPair>(at.cells, sizes.geometry().cells())?,
+            words(at.blocks, blocks * block)?,
+            words(at.seats, seats * SEAT_WORDS)?,
+        );
+        Some(Self {
+            sizes,
+            seed: segment.seed(),
+            memory,
+            globals: words(at.globals, GLOBAL_WORDS)?,
+            stats: words(at.stats, seats * STAT_WORDS)?,
+            leases: words(at.leases, seats * SEAT_LEASES)?,
+            spaces: words(at.spaces, SPACES * SPACE_WORDS)?,
+            flights: words(at.flights, FLIGHTS)?,
+            summary: words(at.summary, sizes.summary_words())?,
+            bits: words(at.bits, sizes.bit_words())?,
+            ages: words(at.ages, blocks)?,
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn global(&self, word: Global) -> &'a AtomicU64 {
+        &self.globals[word as usize]
+    }
+
+    #[inline(always)]
+    pub(super) fn tick(&self) -> u32 {
+        // ORDERING: Relaxed: recency decides who leaves, nothing depends on its truth.
+        self.global(Global::Tick).load(Ordering::Relaxed) as u32
+    }
+
+    /// Hash and bucket of a key.
+    #[inline(always)]
+    pub(super) fn input(&self, space: u32, key: &[u8]) -> InputHash {
+        let hash = hash(self.seed, space, key);
+        let bucket = start_scaled((hash >> 32) as u32, self.sizes.buckets as u64) as u32;
+        // The map's two reserved hashes share their neighbours'; whole keys are compared anyway.
+        InputHash::of_parts((hash as u32).clamp(1, u32::MAX - 1), bucket)
+    }
+
+    /// The present generation of a namespace. One that does not exist has none, and no entries.
+    #[inline(always)]
+    pub(super) fn space_generation(&self, space: u32) -> u32 {
+        match self.spaces.get(space as usize * SPACE_WORDS + 1) {
+            // ORDERING: Acquire; partner: the exchange of a flush. Who sees the flush sees the entries before it gone.
+            Some(word) => word.load(Ordering::Acquire) as u32,
+            None => 0,
+        }
+    }
+
+    /// Has the entry expired, or its namespace been flushed?
+    #[inline(always)]
+    pub(super) fn is_outlived(&self, block: Block<'a>, meta: Meta) -> bool {
+        let expiry = block.expiry();
+        let (_, space) = block.next_and_space();
+        space != self.space_generation(meta.space()) || expiry != 0 && expiry <= self.now()
+    }
+
+    /// Judges a record under the control word of its bucket: nobody can free it meanwhile.
+    pub(super) fn judge(&self, link: Link, space: u32, key: &[u8]) -> Verdict {
+        let Ok(record) = self.memory.record(link.record) else { return Verdict::Other };
+        let block = Block::of(record);
+        let meta = block.meta();
+        if record.state().generation() != link.generation
+            || meta.of_key() != Meta::new(key.len(), space, 0).of_key()
+            || !self.has_key(block, key)
+        {
+            return Verdict::Other;
+        }
+        if self.is_outlived(block, meta) { Verdict::Outlived } else { Verdict::Present }
+    }
+}

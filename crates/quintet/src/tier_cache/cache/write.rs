@@ -1,0 +1,251 @@
+//! Writing: one frame of the map below per operation, with an entry instead of a word.
+//!
+//! ```text
+//!  find free blocks (hints), evict if there are too few      no intent
+//!  open · name head · take head · name, take, chain the others · age · bytes      OPEN
+//!  lock · judge · plan                                       OPEN, PLANNED
+//!  hole · SEALED · cells · LIVE · free the old entry · count  SEALED
+//!  DONE · unlock · what left the window · IDLE
+//! ```
+//!
+//! **S1.** Bytes, lengths, expiry and age are complete before the key is linked.
+//! **S2.** A value is replaced by linking another entry. Nothing of a linked entry changes but its tick and its expiry, a word each.
+//! **S3.** Whatever an operation asks of the present entry is judged under the bucket's control word, where it can be neither replaced nor freed.
+
+use super::block::{Block, CHAIN_HEADER, HEAD_HEADER, Meta};
+use super::error::CacheError;
+use super::handle::CacheHandle;
+use super::read::words_of;
+use super::stats::Count;
+use super::view::View;
+use crate::sync::AtomicU64;
+use crate::tier_cache::MapError;
+use crate::tier_cache::plan::{Task, Verdict, Want};
+use crate::tier_cache::step::{Point, store, store_payload};
+use crate::tier_cache::word::{InputHash, Link, Probe, RecordState};
+
+/// What a placed entry met.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    pub(super) link: Link,
+    pub(super) replaced: bool,
+}
+
+/// An entry to be placed.
+#[derive(Clone, Copy)]
+pub(super) struct Entry<'e> {
+    pub(super) input: InputHash,
+    pub(super) space: u32,
+    pub(super) key: &'e [u8],
+    pub(super) value: &'e [u8],
+    pub(super) expiry: u64,
+}
+
+/// Rounds of finding blocks that others then took.
+const MAX_ROUNDS: usize = 1000;
+
+impl<'c> CacheHandle<'c> {
+    /// Links an entry if the key is as wanted. `Exists` and `NotFound` are answers, not failures.
+    pub(super) fn place(
+        &mut self,
+        entry: Entry<'_>,
+        want: Want,
+    ) -> Result<Result<Placed, MapError>, CacheError> {
+        self.check_lengths(entry.key, entry.value)?;
+        self.inner.begin()?;
+        let need = self.view.sizes.blocks_for(entry.key.len(), entry.value.len());
+        for _ in 0..MAX_ROUNDS {
+            self.gather_blocks(need)?;
+            let tick = self.view.tick_of_access();
+            self.inner.set_tick(tick);
+            self.inner.open()?;
+            let Some(new) = self.prepare_entry(entry, tick)? else {
+                self.inner.abandon();
+                continue;
+            };
+            let (tie, spare) = (self.inner.tie(), self.spares());
+            let task = Task::Place { new, tie, want, spare };
+            return self.link(entry, task, new);
+        }
+        Err(CacheError::Busy)
+    }
+
+    fn link(
+        &mut self,
+        entry: Entry<'_>,
+        task: Task,
+        new: Link,
+    ) -> Result<Result<Placed, MapError>, CacheError> {
+        let view = self.view;
+        let judge = |link: Link| view.judge(link, entry.space, entry.key);
+        match self.run(entry.input, task, &judge) {
+            Ok(found) => {
+                let replaced = found.is_some_and(|(_, verdict)| verdict == Verdict::Present);
+                if found.is_none() {
+                    let before = view.count(self.inner.number, Count::Insertions, 1);
+                    view.count_insertion(before);
+                }
+                Ok(Ok(Placed { link: new, replaced }))
+            }
+            Err(answer @ (MapError::Exists | MapError::NotFound)) => Ok(Err(answer)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Steps 6 to 19 of the frame, for an operation whose record is prepared or that needs none.
+    pub(super) fn run(
+        &mut self,
+        input: InputHash,
+        task: Task,
+        judge: &dyn Fn(Link) -> Verdict,
+    ) -> Result<Option<(Link, Verdict)>, MapError> {
+        if let Err(error) = self.inner.lock_and_plan(Probe::from(input), task, judge) {
+            self.inner.abandon();
+            return Err(error);
+        }
+        let found = self.inner.frame.plan.found;
+        self.inner.carry_out()?;
+        if self.inner.frame.plan.out.is_some() {
+            self.view.count(self.inner.number, Count::Forced, 1);
+        }
+        self.inner.complete();
+        Ok(found)
+    }
+
+    pub(super) fn check_lengths(&self, key: &[u8], value: &[u8]) -> Result<(), CacheError> {
+        let sizes = self.view.sizes;
+        if value.len() > sizes.max_value as usize {
+            return Err(CacheError::ValueTooLarge { max: sizes.max_value as usize });
+        }
+        let most = sizes.most_blocks();
+        let fits = sizes.blocks_for(key.len(), value.len()) <= most.max(sizes.blocks as usize / 8);
+        if key.len() > super::MAX_KEY || !fits {
+            return Err(CacheError::KeyTooLarge { max: super::MAX_KEY });
+        }
+        Ok(())
+    }
+
+    /// Takes the gathered blocks and writes the entry into them (S1). `None` if others were faster.
+    fn prepare_entry(&mut self, entry: Entry<'_>, tick: u32) -> Result<Option<Link>, CacheError> {
+        let (view, seat) = (self.view, self.inner.number);
+        let Some(&first) = self.blocks.first() else { return Ok(None) };
+        let word = view.memory.record(first)?.state();
+        if word.state() != Some(RecordState::Free) {
+            return Ok(None);
+        }
+        let head = Link { record: first, generation: word.generation() };
+        view.memory.seat(seat)?.set_new(head);
+        let Some(record) = view.take(seat, first, word) else { return Ok(None) };
+        self.inner.frame.new = Some(head);
+        let block = Block::of(record);
+        let space = (view.space_generation(entry.space) as u64) << 32;
+        store_payload(block.next_word(), space);
+        let mut writer = Writer { words: &block.0[HEAD_HEADER..], rest: &[] };
+        let mut further = Vec::new();
+        let mut named = (block.next_word(), space);
+        for &index in &self.blocks[1..] {
+            let Some(next) = view.take_further(seat, head, named, index) else { return Ok(None) };
+            named = (next.chain_next_word(), 0);
+            further.push(next);
+        }
+        writer.rest = &further;
+        store_payload(record.input(), entry.input.word());
+        let meta = Meta::new(entry.key.len(), entry.space, entry.value.len());
+        store_payload(block.meta_word(), meta.0);
+        store_payload(block.expiry_word(), entry.expiry);
+        store_payload(record.tick(), tick as u64);
+        writer.write(entry.key)?;
+        writer.write(entry.value)?;
+        view.set_age(first, tick, entry.expiry);
+        Ok(Some(head))
+    }
+
+    /// Unlinks a key. False if it is absent.
+    pub(super) fn take_key(
+        &mut self,
+        input: InputHash,
+        space: u32,
+        key: &[u8],
+    ) -> Result<bool, CacheError> {
+        self.inner.begin()?;
+        let view = self.view;
+        self.inner.open()?;
+        let judge = |link: Link| view.judge(link, space, key);
+        match self.run(input, Task::Take { want: Want::Any }, &judge) {
+            Ok(Some((_, Verdict::Present))) => {
+                view.count(self.inner.number, Count::Removes, 1);
+                Ok(true)
+            }
+            Ok(_) => {
+                view.count(self.inner.number, Count::Expired, 1);
+                Ok(false)
+            }
+            Err(MapError::NotFound) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Changes the expiry of a key that is present, under the control word of its bucket (S2).
+    pub(super) fn set_expiry(
+        &mut self,
+        input: InputHash,
+        space: u32,
+        key: &[u8],
+        expiry: u64,
+    ) -> Result<bool, CacheError> {
+        self.inner.begin()?;
+        let view = self.view;
+        self.inner.open()?;
+        let judge = |link: Link| view.judge(link, space, key);
+        if let Err(error) = self.inner.lock_and_plan(Probe::from(input), Task::Hold, &judge) {
+            self.inner.abandon();
+            return if error == MapError::NotFound { Ok(false) } else { Err(error.into()) };
+        }
+        let found = self.inner.frame.plan.found;
+        if let Some((link, _)) = found {
+            if let Ok(record) = view.memory.record(link.record) {
+                let tick = view.tick_of_access();
+                store(Point::Expiry, Block::of(record).expiry_word(), expiry);
+                view.set_age(link.record, tick, expiry);
+            }
+        }
+        self.inner.carry_out()?;
+        self.inner.complete();
+        Ok(true)
+    }
+}
+
+/// Writes words into a head and the blocks that follow it.
+struct Writer<'w, 'a> {
+    words: &'a [AtomicU64],
+    rest: &'w [Block<'a>],
+}
+
+impl Writer<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), MapError> {
+        for word in words_of(bytes) {
+            if self.words.is_empty() {
+                let (next, rest) =
+                    self.rest.split_first().ok_or(MapError::Corrupt("too few blocks"))?;
+                self.words = &next.0[CHAIN_HEADER..];
+                self.rest = rest;
+            }
+            let (place, rest) =
+                self.words.split_first().ok_or(MapError::Corrupt("block without words"))?;
+            store_payload(place, word);
+            self.words = rest;
+        }
+        Ok(())
+    }
+}
+
+impl View<'_> {
+    /// The tick of a hit is stored by the reader; this is for those who only look.
+    pub(super) fn entry_input(&self, link: Link) -> Option<InputHash> {
+        let record = super::read::current(self, link)?;
+        // ORDERING: Relaxed: judged again under the control word.
+        let word = record.input().load(crate::sync::Ordering::Relaxed);
+        let input = InputHash::from_word(word).ok()?;
+        (input.bucket() < self.sizes.buckets).then_some(input)
+    }
+}
