@@ -85,6 +85,7 @@
 //! The algorithm is told step by step in [`algorithm`]; moving from other crates in [`migration`].
 
 mod absorb;
+mod ahead;
 mod arrivals;
 mod core;
 mod entry;

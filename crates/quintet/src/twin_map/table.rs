@@ -1,6 +1,7 @@
 //! One copy of a map, and the operations that both copies go through.
 
 use super::absorb::{Absorb, Differs};
+use super::ahead::Ahead;
 use super::pages::PageAlloc;
 use crate::hash::DefaultHashBuilder;
 use crate::region::{AllocError, Pages};
@@ -14,9 +15,9 @@ use std::hash::{BuildHasher, Hash};
 /// [split](Self::split) into a writer and readers.
 ///
 /// The [module page](super) tells when to use it and what it promises.
-#[derive(Clone)]
 pub struct TwinMap<K, V, S = DefaultHashBuilder> {
     table: HashTable<(K, V), PageAlloc>,
+    ahead: Ahead,
     hasher: S,
 }
 
@@ -42,6 +43,13 @@ impl<K, V> TwinMap<K, V> {
     }
 }
 
+impl<K: Clone, V: Clone, S: Clone> Clone for TwinMap<K, V, S> {
+    fn clone(&self) -> Self {
+        let table = self.table.clone();
+        Self { ahead: Ahead::of(&table), table, hasher: self.hasher.clone() }
+    }
+}
+
 impl<K, V, S: Default> Default for TwinMap<K, V, S> {
     fn default() -> Self {
         Self::with_hasher(S::default())
@@ -56,7 +64,7 @@ impl<K, V, S> TwinMap<K, V, S> {
     }
 
     pub(super) fn with_pages(hasher: S, pages: Pages) -> Self {
-        Self { table: HashTable::new_in(PageAlloc(pages)), hasher }
+        Self { table: HashTable::new_in(PageAlloc(pages)), ahead: Ahead::nothing(), hasher }
     }
 
     /// The number of entries.
@@ -120,9 +128,6 @@ impl<K, V, S: BuildHasher> TwinMap<K, V, S> {
     /// The stored key and its value.
     #[inline]
     pub fn get_key_value<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<(&K, &V)> {
-        if self.table.is_empty() {
-            return None;
-        }
         self.find(self.hash(key), key)
     }
 
@@ -134,6 +139,7 @@ impl<K, V, S: BuildHasher> TwinMap<K, V, S> {
 
     #[inline]
     pub(super) fn find<Q: Equivalent<K> + ?Sized>(&self, hash: u64, key: &Q) -> Option<(&K, &V)> {
+        self.ahead.ask(hash, &self.table);
         match self.table.find(hash, |entry| key.equivalent(&entry.0)) {
             Some((key, value)) => Some((key, value)),
             None => None,
@@ -151,15 +157,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> TwinMap<K, V, S> {
 
     /// Sets a value; returns the old one, and the new key if it was not needed.
     fn set(&mut self, hash: u64, key: K, value: V) -> Option<(K, V)> {
-        match self.entry(hash, &key) {
+        let (old, entry) = match self.entry(hash, &key) {
             Entry::Occupied(mut entry) => {
-                Some((key, std::mem::replace(&mut entry.get_mut().1, value)))
+                (Some((key, std::mem::replace(&mut entry.get_mut().1, value))), entry)
             }
-            Entry::Vacant(entry) => {
-                entry.insert((key, value));
-                None
-            }
-        }
+            Entry::Vacant(entry) => (None, entry.insert((key, value))),
+        };
+        let (place, index) = (&raw const *entry.get(), entry.bucket_index());
+        // Either way the table may have grown.
+        self.ahead = Ahead::at(place, index);
+        old
     }
 
     fn take<Q: Equivalent<K> + ?Sized>(&mut self, hash: u64, key: &Q) -> Option<(K, V)> {
@@ -235,6 +242,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> TwinMap<K, V, S> {
                 AllocError::OutOfMemory { bytes: layout.size() }
             }
         })?;
+        self.ahead = Ahead::of(&self.table);
         log.push_back(Op::Reserve(more));
         Ok(())
     }
@@ -247,11 +255,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> TwinMap<K, V, S> {
     pub(super) fn make_room(&mut self, more: usize) {
         let hasher = &self.hasher;
         self.table.reserve(more, |entry| hasher.hash_one(&entry.0));
+        self.ahead = Ahead::of(&self.table);
     }
 
     fn give_back(&mut self) {
         let hasher = &self.hasher;
         self.table.shrink_to_fit(|entry| hasher.hash_one(&entry.0));
+        self.ahead = Ahead::of(&self.table);
     }
 }
 
@@ -404,5 +414,41 @@ impl<K, V, S: BuildHasher, Q: Hash + Equivalent<K> + ?Sized> std::ops::Index<&Q>
     /// If the key is absent.
     fn index(&self, key: &Q) -> &V {
         self.get(key).expect("no entry found for key")
+    }
+}
+
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests {
+    use super::*;
+
+    /// What a get asks for ahead is where its table keeps entries, however the table came to lie there.
+    #[test]
+    fn every_way_to_move_a_table_is_noticed() {
+        let mut map = TwinMap::<u64, u64>::new();
+        let right = |map: &TwinMap<u64, u64>| {
+            assert_eq!(map.ahead, Ahead::of(&map.table));
+            map.ahead
+        };
+        let empty = right(&map);
+        map.extend([(1, 1)]);
+        let one = right(&map);
+        assert_ne!(one, empty);
+        let mut log = Log::new();
+        map.reserve(&mut log, 1000);
+        let reserved = right(&map);
+        assert_ne!(reserved, one);
+        for key in 0..100_000 {
+            map.put(&mut log, key, key);
+        }
+        let grown = right(&map);
+        assert_ne!(grown, reserved);
+        map.retain(&mut log, |key, _| *key < 10);
+        assert_eq!(right(&map), grown);
+        map.shrink(&mut log);
+        let shrunk = right(&map);
+        assert_ne!(shrunk, grown);
+        map.try_reserve(&mut log, 1000).unwrap();
+        assert_ne!(right(&map), shrunk);
+        assert_ne!(right(&map.clone()), right(&map));
     }
 }
