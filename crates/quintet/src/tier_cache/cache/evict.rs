@@ -155,6 +155,19 @@ impl CacheHandle<'_> {
         }
     }
 
+    /// Evicts up to so many entries, the least recently used first, and says how many. Not even this evicts from a cache that never does.
+    pub fn evict_oldest(&mut self, count: usize) -> Result<usize, CacheError> {
+        if self.spares() {
+            return Err(CacheError::Full);
+        }
+        for done in 0..count {
+            if !self.evict_one()? {
+                return Ok(done);
+            }
+        }
+        Ok(count)
+    }
+
     /// Evicts the entry that was used least recently. False if there is none.
     pub(super) fn evict_one(&mut self) -> Result<bool, CacheError> {
         for _ in 0..self.view.sizes.blocks {
