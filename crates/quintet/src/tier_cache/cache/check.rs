@@ -116,7 +116,7 @@ impl View<'_> {
             match record.state().state() {
                 Some(RecordState::Live) if heads.contains(&index) => report.entries += 1,
                 Some(RecordState::Chained) if named.contains(&index) => {}
-                Some(RecordState::Free) if self.has_bit(index) => report.free += 1,
+                Some(RecordState::Free) if self.is_offered(index) => report.free += 1,
                 Some(RecordState::Free) => {
                     return Err(format!("K5: free block {index} is not offered"));
                 }

@@ -7,6 +7,7 @@ use super::read::{Hit, Nothing, Target, Tried};
 use super::stats::Count;
 use super::view::View;
 use super::write::Entry;
+use crate::sync::fork;
 use crate::tier_cache::MapError;
 use crate::tier_cache::map::{DEFAULT_TIMEOUT, Handle};
 use crate::tier_cache::plan::Want;
@@ -41,6 +42,7 @@ pub struct CacheHandle<'c> {
     pub(super) forced_out: u32,
     pub(super) no_evict: bool,
     pub(super) patience: Duration,
+    forks: usize,
 }
 
 impl<'c> CacheHandle<'c> {
@@ -60,6 +62,7 @@ impl<'c> CacheHandle<'c> {
             forced_out: 0,
             no_evict: false,
             patience: super::flight::DEFAULT_PATIENCE,
+            forks: fork::seen().0,
         }
     }
 
@@ -89,7 +92,7 @@ impl<'c> CacheHandle<'c> {
     ) -> Result<Option<Hit>, CacheError> {
         self.inner.begin_read()?;
         let input = self.view.input(self.space, key);
-        let hit = match self.view.read_base(input, self.space, key, target) {
+        let hit = match self.view.read_all(input, self.space, key, target) {
             Tried::Hit(hit) => Some(hit),
             _ => self.read_slow(input, key, target)?,
         };
@@ -128,7 +131,20 @@ impl<'c> CacheHandle<'c> {
         key: impl AsRef<[u8]>,
         value: &mut Vec<u8>,
     ) -> Result<bool, CacheError> {
-        let Some(hit) = self.read(key.as_ref(), value)? else { return Ok(false) };
+        let key = key.as_ref();
+        if fork::seen().0 == self.forks {
+            if let Some(hit) = self.view.quick(self.space, key, value) {
+                self.view.touch_quick(hit, self.view.tick_of_access());
+                self.view.count(self.inner.number, Count::Hits, 1);
+                return Ok(true);
+            }
+        }
+        self.get_into_slow(key, value)
+    }
+
+    #[inline(never)]
+    fn get_into_slow(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, CacheError> {
+        let Some(hit) = self.read(key, value)? else { return Ok(false) };
         self.view.touch(hit, self.view.tick_of_access());
         Ok(true)
     }
@@ -240,7 +256,10 @@ impl<'c> CacheReader<'c> {
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool, CacheError> {
         let (view, space, key) = (self.view, self.space, key.as_ref());
         let input = view.input(space, key);
-        Ok(match view.read_base(input, space, key, value) {
+        if view.quick(space, key, value).is_some() {
+            return Ok(true);
+        }
+        Ok(match view.read_all(input, space, key, value) {
             Tried::Hit(_) => true,
             _ => view.read_slow(None, self.timeout, input, space, key, value)?.is_some(),
         })

@@ -13,6 +13,11 @@ fn fold(a: u64, b: u64) -> u64 {
 }
 
 #[inline(always)]
+fn whole(bytes: &[u8; 8]) -> u64 {
+    u64::from_le_bytes(*bytes)
+}
+
+#[inline(always)]
 fn word(bytes: &[u8]) -> u64 {
     let mut padded = [0; 8];
     padded[..bytes.len()].copy_from_slice(bytes);
@@ -25,8 +30,9 @@ pub(crate) fn hash(seed: u64, space: u32, key: &[u8]) -> u64 {
     let mut state = fold(seed ^ A, (space as u64) << 32 ^ key.len() as u64 ^ B);
     let mut pairs = key.chunks_exact(16);
     for pair in &mut pairs {
-        let (low, high) = pair.split_at(8);
-        state = fold(word(low) ^ state, word(high) ^ C);
+        if let (Some(low), Some(high)) = (pair.first_chunk(), pair.last_chunk()) {
+            state = fold(whole(low) ^ state, whole(high) ^ C);
+        }
     }
     let rest = pairs.remainder();
     if !rest.is_empty() {

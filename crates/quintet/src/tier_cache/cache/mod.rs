@@ -9,7 +9,7 @@
 //! | `layout`, `view` | sizes, offsets, the arrays |
 //! | `block` | the words of an entry |
 //! | `free` | free blocks: taken by exchange, found by bits |
-//! | `read` | certified copies, validated misses |
+//! | `read`, `quick` | certified copies, validated misses; the usual case |
 //! | `write` | the frame of a writing operation |
 //! | `evict`, `sink` | recency, the hand, victims; where they go |
 //! | `ops`, `many`, `scan`, `typed` | conditional stores, batches, scans, typed fronts |
@@ -32,6 +32,7 @@ mod layout;
 mod maintain;
 mod many;
 mod ops;
+mod quick;
 mod read;
 mod scan;
 mod sink;

@@ -9,8 +9,8 @@
 
 use super::block::{Block, Meta, Pieces};
 use super::error::CacheError;
+use super::quick::Quick;
 use super::view::{Age, View};
-use crate::sync::pair::select;
 use crate::sync::prefetch::prefetch_read;
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::tier_cache::MapError;
@@ -18,7 +18,7 @@ use crate::tier_cache::map::Map;
 use crate::tier_cache::memory::Record;
 use crate::tier_cache::step::{Point, crash_point, store_hint};
 use crate::tier_cache::wait::Wait;
-use crate::tier_cache::word::{Cbits, Cell, InputHash, Link, RecordWord};
+use crate::tier_cache::word::{Cbits, InputHash, Link, RecordWord};
 use std::time::Duration;
 
 /// Receives the bytes of a value. It may be called several times for one read; the last call counts.
@@ -166,25 +166,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The common case: the key is in one of the two bases of its bucket.
-    #[inline(always)]
-    pub(super) fn read_base(
-        &self,
-        input: InputHash,
-        space: u32,
-        key: &[u8],
-        target: &mut impl Target,
-    ) -> Tried {
-        let bases = self.memory.both(input.bucket() as usize);
-        let (slice, link) = select(bases, Cell::KEY_AND_BASE, Cell::base_of(input.hash()));
-        if slice >= 2 {
-            return Tried::Other;
-        }
-        self.attempt(Link::from_word(link), space, key, target)
-    }
-
     /// Every candidate of the bucket, bases and members of both slices.
-    fn read_all(
+    #[inline]
+    pub(super) fn read_all(
         &self,
         input: InputHash,
         space: u32,
@@ -259,16 +243,24 @@ impl<'a> View<'a> {
     #[inline(always)]
     pub(super) fn touch(&self, hit: Hit, tick: u32) {
         if hit.tick != tick {
-            self.touch_slow(hit, tick);
+            self.touch_slow(hit.link.record, hit.expiry, tick);
+        }
+    }
+
+    /// The same for an entry that does not expire.
+    #[inline(always)]
+    pub(super) fn touch_quick(&self, hit: Quick, tick: u32) {
+        if hit.tick != tick {
+            self.touch_slow(hit.record, 0, tick);
         }
     }
 
     #[inline(never)]
-    fn touch_slow(&self, hit: Hit, tick: u32) {
-        let Ok(record) = self.memory.record(hit.link.record) else { return };
+    fn touch_slow(&self, index: u32, expiry: u64, tick: u32) {
+        let Ok(record) = self.memory.record(index) else { return };
         store_hint(Point::Touch, record.tick(), tick as u64);
-        if let Some(age) = self.ages.get(hit.link.record as usize) {
-            store_hint(Point::Touch, age, Age::new(tick, hit.expiry).0);
+        if let Some(age) = self.ages.get(index as usize) {
+            store_hint(Point::Touch, age, Age::new(tick, expiry).0);
         }
     }
 }

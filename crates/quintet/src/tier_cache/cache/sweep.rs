@@ -12,7 +12,7 @@ use super::block::Block;
 use super::error::CacheError;
 use super::handle::CacheHandle;
 use super::view::{Age, DEADLINE_MS, Global, View};
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 use crate::tier_cache::MapError;
 use crate::tier_cache::step::{Point, add, exchange, store};
 use crate::tier_cache::word::{Link, Owner, Phase, RecordState, RecordWord};
@@ -43,10 +43,14 @@ impl View<'_> {
         seat.owner() == Owner::NOBODY || seat.phase() == Ok(Phase::Idle)
     }
 
-    pub(super) fn has_bit(&self, block: u32) -> bool {
-        // ORDERING: Acquire; partner: `offer`.
-        let bits = |word: &crate::sync::AtomicU64| word.load(Ordering::Acquire);
-        self.bits.get(block as usize / 64).is_some_and(|word| bits(word) >> (block % 64) & 1 == 1)
+    /// Whoever looks for free blocks finds this one.
+    pub(super) fn is_offered(&self, block: u32) -> bool {
+        let has = |words: &[AtomicU64], bit: usize| {
+            // ORDERING: Acquire; partner: `offer`.
+            let word = words.get(bit / 64).map_or(0, |word| word.load(Ordering::Acquire));
+            word >> (bit % 64) & 1 == 1
+        };
+        has(self.bits, block as usize) && has(self.summary, block as usize / 64)
     }
 
     /// Looks at every block.
@@ -56,7 +60,7 @@ impl View<'_> {
             let record = self.memory.record(index)?;
             let word = record.state();
             let lost = match word.state() {
-                Some(RecordState::Free) if !self.has_bit(index) => {
+                Some(RecordState::Free) if !self.is_offered(index) => {
                     // Somebody may be between freeing and offering it: offered twice is offered.
                     self.offer(index);
                     swept.hidden += 1;
@@ -112,11 +116,15 @@ impl CacheHandle<'_> {
         if wanted.load(Ordering::Acquire) == 0 && !self.spares() {
             return Ok(false);
         }
+        // ORDERING: Relaxed: a count.
+        let recoveries = || self.view.global(Global::Recoveries).load(Ordering::Relaxed);
+        let before = recoveries();
         self.inner.map.recover()?;
-        let mut found = false;
+        // Whoever completes an operation may free what it replaces.
+        let mut found = recoveries() != before;
         if exchange(Point::Sweep, wanted, 1, 0) {
             let swept = self.view.sweep_orphans()?;
-            found = swept.orphans + swept.hidden > 0;
+            found |= swept.orphans + swept.hidden > 0;
         }
         if self.spares() && self.view.may_have_outlived() {
             found |= self.expire(usize::MAX)? > 0;

@@ -147,13 +147,21 @@ fn no_block_leaks() {
             // Nobody recovers on purpose: the set that runs out of blocks does.
             let mut handle = cache.handle().unwrap();
             let mut stored = 0;
-            while handle.set(format!("filler{stored}"), "x").is_ok() {
-                stored += 1;
-            }
+            let ended = loop {
+                match handle.set(format!("filler{stored}"), "x") {
+                    Ok(_) => stored += 1,
+                    Err(error) => break error,
+                }
+            };
             drop(handle);
             let report = cache.recover().and_then(|_| cache.check().map_err(CacheError::Sink));
             let report = report.unwrap_or_else(|error| panic!("{error}: {name} at {n}"));
-            assert_eq!(report.free, 0, "{name} at {n}");
+            assert_eq!(
+                report.free,
+                0,
+                "{name} at {n}: {ended} after {stored}, {:?}",
+                cache.stats()
+            );
             if n >= points {
                 break;
             }

@@ -1,7 +1,11 @@
 //! The cache against its promises.
 
 mod basic;
+mod churn;
 mod crashes;
+mod hostile;
 mod oracle;
+mod processes;
 mod semantics;
+mod sinks;
 mod world;

@@ -1,0 +1,150 @@
+//! Where the evicted go.
+
+use super::world::{declare_dead, small, tiny};
+use crate::sync::Arc;
+use crate::tier_cache::cache::*;
+use crate::tier_cache::step::{Fate, with_fate};
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+type Log = Arc<Mutex<Vec<Departed>>>;
+
+fn logged(cache: &mut TierCache) -> Log {
+    let log = Log::default();
+    let to = Arc::clone(&log);
+    cache.set_sink(move |batch: &[Departed]| {
+        to.lock().unwrap().extend_from_slice(batch);
+        Ok(())
+    });
+    log
+}
+
+/// Two threads evict; every entry that is not there was delivered, each departure once.
+#[test]
+fn each_departure_is_delivered_once() {
+    let mut cache = small().capacity(128 << 10).create_sealed().unwrap();
+    let log = logged(&mut cache);
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let cache = &cache;
+            scope.spawn(move || {
+                let mut handle = cache.handle().unwrap();
+                for number in 0..5000u32 {
+                    handle.set(format!("{thread}:{number}"), number.to_le_bytes()).unwrap();
+                }
+            });
+        }
+    });
+    let mut delivered = HashMap::new();
+    for gone in log.lock().unwrap().iter() {
+        *delivered.entry(gone.key.clone()).or_insert(0) += 1;
+    }
+    let mut handle = cache.handle().unwrap();
+    for thread in 0..2 {
+        for number in 0..5000u32 {
+            let key = format!("{thread}:{number}");
+            let here = handle.contains(&key).unwrap() as i32;
+            let there = delivered.get(key.as_bytes()).copied().unwrap_or(0);
+            assert_eq!(here + there, 1, "{key}");
+        }
+    }
+    let stats = cache.stats();
+    assert_eq!(stats.evicted + stats.forced, delivered.len() as u64);
+}
+
+#[test]
+fn an_error_keeps_the_entry() {
+    let mut cache = tiny(64);
+    cache.set_sink(|_: &[Departed]| Err("no room".to_owned()));
+    let mut handle = cache.handle().unwrap();
+    let mut stored = 0;
+    let error = loop {
+        match handle.set(format!("{stored}"), "x") {
+            Ok(_) => stored += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error, CacheError::Sink("no room".into()));
+    assert!(stored >= 60);
+    for number in 0..stored {
+        assert!(handle.contains(format!("{number}")).unwrap());
+    }
+    assert_eq!(cache.stats().evicted, 0);
+    assert!(cache.stats().sink_errors > 0);
+    handle.remove("0").unwrap();
+    handle.set("another", "x").unwrap();
+    drop(handle);
+    cache.check().unwrap();
+}
+
+/// Replaced while the sink has it: the new value stays.
+#[test]
+fn whoever_replaces_a_victim_wins() {
+    let place = Place::Name(format!("test-sink-{}", std::process::id()));
+    let _ = TierCache::remove(&place);
+    let sizes =
+        Sizes { blocks: 64, buckets: 64, max_value: 200, pace: 1, ..small().sizes().unwrap() };
+    let mut cache = TierCache::create(&place, sizes, Access::default()).unwrap();
+    let other = TierCache::attach(&place).unwrap();
+    let log = Log::default();
+    let to = Arc::clone(&log);
+    let inside = Mutex::new(other);
+    cache.set_sink(move |batch: &[Departed]| {
+        let other = inside.lock().unwrap();
+        let mut handle = other.handle().unwrap();
+        for gone in batch {
+            handle.set_no_evict(true);
+            handle.remove("spare").unwrap();
+            handle.set(&gone.key, "newer").unwrap();
+        }
+        to.lock().unwrap().extend_from_slice(batch);
+        Err("kept".into())
+    });
+    let mut handle = cache.handle().unwrap();
+    handle.set("spare", "x").unwrap();
+    for number in 0..63 {
+        handle.set(format!("{number}"), "x").unwrap();
+    }
+    assert!(handle.set("more", "x").is_err());
+    for gone in log.lock().unwrap().iter() {
+        let value = handle.get_str(&gone.key).unwrap();
+        assert!(gone.key == b"spare" || value.as_deref() == Some("newer"), "{gone:?}");
+    }
+    drop(handle);
+    cache.check().unwrap();
+    TierCache::remove(&place).unwrap();
+}
+
+/// The evicting process dies at each of its stores: at least once, and with the same id.
+#[test]
+fn a_death_repeats_a_delivery_at_most() {
+    for n in 0.. {
+        let mut cache = tiny(64);
+        let log = logged(&mut cache);
+        let mut dead = cache.handle().unwrap();
+        for number in 0..64 {
+            dead.set(format!("{number}"), "x").unwrap();
+        }
+        let (_, points) = with_fate(Fate::Stop(n), None, || drop(dead.set("more", "x")));
+        declare_dead(&cache, &dead);
+        std::mem::forget(dead);
+        cache.recover().unwrap();
+        cache.check().unwrap_or_else(|error| panic!("{error} at {n}"));
+        let mut handle = cache.handle().unwrap();
+        handle.set("and more", "x").unwrap();
+        let log = log.lock().unwrap();
+        let mut ids = HashMap::new();
+        for gone in log.iter() {
+            let known = ids.entry(gone.key.clone()).or_insert(gone.id);
+            assert_eq!(*known, gone.id, "at {n}");
+        }
+        for number in 0..64 {
+            let key = format!("{number}");
+            let there = ids.contains_key(key.as_bytes());
+            assert!(there || handle.contains(&key).unwrap(), "{key} at {n}");
+        }
+        if n >= points {
+            break;
+        }
+    }
+}
