@@ -5,7 +5,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// Five concurrent hash tables: race them, torture them, choose one.
+/// Five concurrent hash tables: race them, torture them, share a cache, choose one.
 ///
 /// Without a command: `quintet race --quick`.
 #[derive(Debug, Parser)]
@@ -25,6 +25,9 @@ pub(crate) enum Command {
     /// Stress tables and check every answer they give
     #[cfg(feature = "torture")]
     Torture(TortureArgs),
+    /// Use a cache that processes share: create it, read and write it, watch it
+    #[cfg(target_os = "linux")]
+    Cache(crate::cache::CacheArgs),
     /// Which table do I want?
     Choose,
     /// Weigh one table; the race runs this in a process of its own

@@ -1,7 +1,9 @@
-//! The `quintet` command: race the tables against their rivals, torture them, choose one.
+//! The `quintet` command: race the tables against their rivals, torture them, share a cache, choose one.
 #![deny(unsafe_code)]
 
 mod args;
+#[cfg(target_os = "linux")]
+mod cache;
 mod choose;
 mod fail;
 mod nearest;
@@ -33,6 +35,8 @@ fn run(command: Command) -> Result<Exit, Fail> {
         Command::Weigh(args) => race::weigh(&args),
         #[cfg(feature = "torture")]
         Command::Torture(args) => torture::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Cache(args) => cache::run(&args),
         Command::Choose => choose::run(),
     }
 }

@@ -192,6 +192,35 @@ fn our_lines_carry_a_ratio_and_limits_carry_none() {
     assert_eq!(threads, BTreeSet::from([1, 2]));
 }
 
+/// Processes on one cache: every workload, every cache that is installed, and nothing left behind.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_tiny_race_of_caches_runs_by_processes() {
+    let output = tiny("cache", &["--threads", "1,2", "--json", "-"]);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    let lines = lines(&output.stdout);
+    let workloads =
+        BTreeSet::from(["get-64b", "get-hot-64b", "set-64b", "mix90-64b", "get-1k", "set-1k"]);
+    assert_eq!(names(&lines, "workload"), workloads);
+    let tables = names(&lines, "table");
+    for name in ["quintet", "lmdb", "moka (one process)", "quick_cache (one process)"] {
+        assert!(tables.contains(name), "{name} is missing from {tables:?}");
+    }
+    for server in ["redis", "memcached"] {
+        let told = error.lines().filter(|line| line.contains(server)).count();
+        assert_eq!(tables.contains(server), told == 0, "{server}: {error}");
+        assert!(told <= 1, "one line: {error}");
+    }
+    let processes: BTreeSet<u64> =
+        lines.iter().filter_map(|line| line["processes"].as_u64()).collect();
+    assert_eq!(processes, BTreeSet::from([1, 2]));
+    for line in &lines {
+        assert!(line["mops"].as_f64() > Some(0.0), "{line}");
+        assert_eq!(line["table"] == "quintet", line["ratio_to_best_rival"].is_number(), "{line}");
+    }
+}
+
 #[test]
 fn files_are_whole_and_nothing_else_is_left() {
     let directory = scratch("files");

@@ -6,6 +6,7 @@
 //! | general map | [`general::Map`] | std, hashbrown, dashmap, papaya, scc, flurry, leapfrog |
 //! | read-mostly map | [`read_mostly::Writer`] | flashmap, left-right, evmap, arc-swap, and every general map |
 //! | cache | [`cache::Cache`] | moka, quick_cache |
+//! | cache of bytes that processes share | [`stores::Store`] | lmdb (heed), redis, memcached; moka and quick_cache in one process |
 //! | reclamation | [`reclaim::Domain`] | crossbeam-epoch, seize |
 //!
 //! Rules of fairness:
@@ -32,6 +33,7 @@ mod kind;
 pub mod read_mostly;
 pub mod reclaim;
 pub mod shared;
+pub mod stores;
 
 pub use kind::{Kind, Texts, Words, mix};
 

@@ -23,11 +23,21 @@ pub(crate) struct Sizes {
     pub(crate) quick: &'static [u64],
     /// In a full race.
     pub(crate) full: &'static [u64],
+    /// Stages with large entries: a fraction of the keys, one in so many.
+    pub(crate) shares: &'static [(&'static str, u64)],
+}
+
+impl Sizes {
+    /// How many keys a stage has where the others have `keys`.
+    pub(crate) fn of(&self, stage: &str, keys: u64) -> u64 {
+        let share = self.shares.iter().find(|(name, _)| *name == stage);
+        share.map_or(keys, |(_, share)| keys / share)
+    }
 }
 
 /// The sizes of every map: in the first caches, at the edge of the last one, far beyond it.
 pub(crate) const MAP_SIZES: Sizes =
-    Sizes { quick: &[10_000, 1_000_000], full: &[10_000, 1_000_000, 10_000_000] };
+    Sizes { quick: &[10_000, 1_000_000], full: &[10_000, 1_000_000, 10_000_000], shares: &[] };
 
 /// One thing that is measured.
 #[derive(Debug)]

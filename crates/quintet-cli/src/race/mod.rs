@@ -16,6 +16,7 @@ mod keys;
 mod ours;
 mod page;
 mod plan;
+mod racers;
 mod record;
 mod runner;
 mod scale;

@@ -64,6 +64,8 @@ fn stages_of<'a>(family: &'a Family, wish: &Wish) -> Vec<Stage<'a>> {
     let mut stages: Vec<Stage<'a>> = Vec::new();
     for keys in sizes {
         for workload in family.workloads.iter().filter(wanted) {
+            let asked = wish.keys.is_some();
+            let keys = if asked { keys } else { family.sizes.of(workload.stage, keys) };
             let known = stages.iter_mut().find(|s| s.name == workload.stage && s.keys == keys);
             let Some(stage) = known else {
                 let (name, threads) = (workload.stage, wish.threads.clone());
@@ -160,7 +162,8 @@ mod tests {
         for family in families::all() {
             let stages = stages(&[&family], &wish(true, ""));
             assert!(!stages.is_empty(), "{}", family.name);
-            assert!(stages.iter().all(|stage| stage.keys == *family.sizes.quick.last().unwrap()));
+            let most = *family.sizes.quick.last().unwrap();
+            assert!(stages.iter().all(|stage| stage.keys == family.sizes.of(stage.name, most)));
         }
     }
 

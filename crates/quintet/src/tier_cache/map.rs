@@ -42,12 +42,13 @@ pub type Sink<'a> = &'a (dyn Fn(Left) + Sync);
 
 /// What lies above the map and stores more in a record than the map does.
 pub(crate) trait Upper: Sync {
-    /// Frees a record of this generation, and what hangs on it, unless it is free already.
-    fn free(&self, point: Point, link: Link) -> Result<(), MapError>;
+    /// Frees a record of this generation, and what hangs on it, unless it is free already. Others are told where it is, unless
+    /// the caller `keeps` it for its own next operation.
+    fn free(&self, point: Point, link: Link, keeps: bool) -> Result<(), MapError>;
     /// A record had to leave a full window; it is freed afterwards.
     fn left(&self, link: Link);
-    /// A dead peer was found in mid-operation and its operation completed or undone.
-    fn recovered(&self);
+    /// A dead peer's seat is recovered. `busy`: it was in mid-operation, which is completed or undone.
+    fn recovered(&self, busy: bool);
 }
 
 /// How long an operation waits for a living peer by default.
@@ -194,6 +195,9 @@ pub struct Handle<'a> {
     pub(crate) frame: Frame,
     pub(crate) seen: Seen,
     pub(crate) cursor: u32,
+    /// Keep freed records for the next operation, which are then found here.
+    pub(crate) keeps: bool,
+    pub(crate) kept: Vec<u32>,
     forks: usize,
     ties: u64,
 }
@@ -213,6 +217,8 @@ impl<'a> Handle<'a> {
             frame: Frame::default(),
             seen: Seen::new(),
             cursor,
+            keeps: false,
+            kept: Vec::new(),
             forks,
             ties: seed | 1,
         }

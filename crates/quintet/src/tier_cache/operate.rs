@@ -246,7 +246,13 @@ impl<'a> Handle<'a> {
             store(Point::Live, record.word(), live.0);
         }
         if let Some(link) = self.frame.plan.kill {
-            self.map.kill(Point::Kill, link)?;
+            match self.map.upper.filter(|_| self.keeps) {
+                Some(upper) => {
+                    upper.free(Point::Kill, link, true)?;
+                    self.kept.push(link.record);
+                }
+                None => self.map.kill(Point::Kill, link)?,
+            }
             // A hint: the next record is taken here instead of after a search.
             self.cursor = link.record.min(memory.geometry.records - 1);
         }
@@ -326,7 +332,7 @@ impl Map<'_> {
     /// Frees a live record that nothing links to any more.
     pub(crate) fn kill(&self, point: Point, link: Link) -> Result<(), MapError> {
         if let Some(upper) = self.upper {
-            return upper.free(point, link);
+            return upper.free(point, link, false);
         }
         let record = self.memory.record(link.record)?;
         let word = record.state();

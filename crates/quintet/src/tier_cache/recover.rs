@@ -68,8 +68,8 @@ impl Repair<'_, '_> {
     /// R3 to R11.
     fn run(&self, dead: Owner) -> Result<(), MapError> {
         let mut phase = self.seat.phase()?;
-        if let Some(upper) = self.map.upper.filter(|_| phase != Phase::Idle) {
-            upper.recovered();
+        if let Some(upper) = self.map.upper {
+            upper.recovered(phase != Phase::Idle);
         }
         if phase == Phase::Planned {
             let plan = self.seat.body()?;

@@ -1,5 +1,6 @@
 //! The families, in the order in which they race. A family joins by one file and one line here.
 
+pub(crate) mod cache;
 mod item;
 mod reclaim;
 mod region;
@@ -21,6 +22,7 @@ pub(crate) fn all() -> Vec<Family> {
         item::family(),
         twin::family(),
         tier_map::family(),
+        cache::family(),
         seen::family(),
     ]
 }

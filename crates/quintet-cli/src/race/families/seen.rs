@@ -12,7 +12,11 @@ pub(crate) fn family() -> Family {
         workloads: WORKLOADS,
         tables,
         // Headlines are told at the last size: a round fills a set from empty.
-        sizes: Sizes { quick: &[10_000, 1_000_000, 100_000], full: &[1_000_000, 10_000_000] },
+        sizes: Sizes {
+            quick: &[10_000, 1_000_000, 100_000],
+            full: &[1_000_000, 10_000_000],
+            shares: &[],
+        },
     }
 }
 

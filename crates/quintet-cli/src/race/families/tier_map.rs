@@ -6,12 +6,12 @@ use crate::race::family::{
 };
 use crate::race::jobs::shared::{key, obey};
 use crate::race::ours::tier_map::{Ours, VERSION};
+use crate::race::racers::{Laps, expect, failed, lap, racer};
 use quintet_rivals::Label;
 #[cfg(target_os = "linux")]
 use quintet_rivals::shared::Robust;
 use quintet_rivals::shared::{Local, Plain, Shared};
 use quintet_testkit::crash::Child;
-use std::process::Command;
 use std::time::Duration;
 
 /// The family.
@@ -21,7 +21,7 @@ pub(crate) fn family() -> Family {
         about: "hopscotch in shared memory, by processes",
         workloads: WORKLOADS,
         tables,
-        sizes: Sizes { quick: &[10_000, 1_000_000], full: &[10_000, 1_000_000] },
+        sizes: Sizes { quick: &[10_000, 1_000_000], full: &[10_000, 1_000_000], shares: &[] },
     }
 }
 
@@ -129,20 +129,6 @@ impl<S> Default for Company<S> {
     }
 }
 
-/// Longer than any answer takes.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-fn failed(what: impl std::fmt::Display) -> Wrong {
-    Wrong(format!("a racing process failed: {what}"))
-}
-
-fn expect(child: &Child, answer: &str) -> Result<(), Wrong> {
-    match child.line(PATIENCE) {
-        Some(line) if line == answer => Ok(()),
-        other => Err(failed(format!("{other:?} instead of {answer:?}"))),
-    }
-}
-
 impl<S: Shared> Company<S> {
     /// A table with `keys` entries in `percent` of its cells.
     fn filled(keys: u64, percent: u64) -> Option<Self> {
@@ -159,11 +145,7 @@ impl<S: Shared> Company<S> {
 
     /// A process that has entered the table.
     fn hire(&self, number: u64) -> Result<Child, Wrong> {
-        let program = std::env::current_exe().map_err(failed)?;
-        let mut command = Command::new(program);
-        command.arg("race");
-        let task = format!("race {}", S::LABEL.name);
-        let mut child = Child::of(command, &task).map_err(failed)?;
+        let mut child = racer(&format!("race {}", S::LABEL.name))?;
         self.enter(&mut child)?;
         if self.keys > 0 {
             child.tell(&format!("survey {} {number}", self.keys));
@@ -204,42 +186,9 @@ impl<S: Shared> Company<S> {
             let racer = self.hire(self.racers.len() as u64 + 1)?;
             self.racers.push(racer);
         }
-        let racers = &mut self.racers[..heat.threads];
-        let (parts, micros) = (heat.threads, slot.as_micros());
-        for (part, racer) in racers.iter_mut().enumerate() {
-            racer.tell(&format!("round {work} {part} {parts} {} {micros}", heat.keys));
-        }
-        racers.iter().try_for_each(|racer| expect(racer, "ready"))?;
-        racers.iter_mut().for_each(|racer| racer.tell("go"));
-        let mut laps = Laps::default();
-        for racer in racers {
-            let line = racer.line(PATIENCE).unwrap_or_default();
-            let numbers: Vec<u64> =
-                line.split(' ').skip(1).filter_map(|word| word.parse().ok()).collect();
-            let [operations, wrong, nanoseconds] = numbers[..] else { return Err(failed(line)) };
-            laps.add(operations, wrong, nanoseconds);
-        }
+        let laps = lap(&mut self.racers[..heat.threads], work, heat.keys, slot)?;
         Wrong::unless_zero(laps.wrong, work)?;
         Ok(laps)
-    }
-}
-
-/// What the racers of a round did together.
-#[derive(Default)]
-struct Laps {
-    operations: u64,
-    wrong: u64,
-    longest: u64,
-    /// Operations per nanosecond, summed over the racers.
-    rate: f64,
-}
-
-impl Laps {
-    fn add(&mut self, operations: u64, wrong: u64, nanoseconds: u64) {
-        self.operations += operations;
-        self.wrong += wrong;
-        self.longest = self.longest.max(nanoseconds);
-        self.rate += operations as f64 / nanoseconds.max(1) as f64;
     }
 }
 

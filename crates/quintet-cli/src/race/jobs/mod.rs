@@ -10,4 +10,5 @@ pub(crate) mod sections;
 pub(crate) mod seen;
 pub(crate) mod shared;
 mod steady;
+pub(crate) mod stores;
 mod window;

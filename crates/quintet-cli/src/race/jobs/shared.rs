@@ -11,6 +11,7 @@
 //! | `hold` | holds the few buckets | `held`, or `cannot` |
 //! | `release` | releases them | `released` |
 
+use crate::race::families::cache::stores_by_name;
 use crate::race::families::tier_map::tables_by_name;
 use crate::race::keys::Dice;
 use quintet_rivals::shared::{Local, Shared};
@@ -22,8 +23,12 @@ use std::time::{Duration, Instant};
 /// Does a child's work, if this process is one; it ends with its parent.
 pub(crate) fn work() -> bool {
     let Some(task) = task() else { return false };
-    let Some(name) = task.strip_prefix("race ") else { return false };
-    if let Some(obey) = tables_by_name(name) {
+    let obey = match task.split_once(' ') {
+        Some(("race", name)) => tables_by_name(name),
+        Some(("race-cache", name)) => stores_by_name(name),
+        _ => return false,
+    };
+    if let Some(obey) = obey {
         obey();
     }
     true
@@ -37,7 +42,8 @@ pub(crate) fn key(number: u64) -> u32 {
     (word ^ word >> 16).clamp(1, u32::MAX - 1)
 }
 
-fn hear() -> Option<Vec<String>> {
+/// The next line's words; `None` when the parent is gone.
+pub(super) fn hear() -> Option<Vec<String>> {
     let mut line = String::new();
     match stdin().read_line(&mut line) {
         Ok(count) if count > 0 => Some(line.split_whitespace().map(str::to_owned).collect()),
@@ -131,7 +137,7 @@ impl Survey {
 }
 
 /// Says `ready`, and waits until all others are.
-fn gate() {
+pub(super) fn gate() {
     report("ready");
     hear();
 }
@@ -145,7 +151,7 @@ fn steady(
 ) -> (u64, u64, Duration) {
     let update = work == "update";
     let mut place = 0;
-    let mut batch = || {
+    let batch = || {
         let mut wrong = 0;
         for _ in 0..256 {
             let entry = u64::from(order[place]);
@@ -158,6 +164,11 @@ fn steady(
         }
         black_box(wrong)
     };
+    timed(slot, batch)
+}
+
+/// Repeats `batch`, which does 256 operations and counts wrong answers, for about `slot`, after a tenth of it unmeasured.
+pub(super) fn timed(slot: Duration, mut batch: impl FnMut() -> u64) -> (u64, u64, Duration) {
     let mut run = |slot: Duration| {
         let start = Instant::now();
         let (mut operations, mut wrong) = (0, 0);

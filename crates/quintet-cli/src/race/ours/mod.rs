@@ -1,5 +1,7 @@
 //! Our own tables and rooms behind the rivals' traits.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod cache;
 pub(crate) mod item;
 pub(crate) mod reclaim;
 pub(crate) mod tier_map;

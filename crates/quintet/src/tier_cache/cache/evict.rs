@@ -18,13 +18,16 @@ use crate::sync::Ordering;
 use crate::sync::prefetch::prefetch_read;
 use crate::tier_cache::MapError;
 use crate::tier_cache::plan::{Task, Verdict, Want};
-use crate::tier_cache::step::{Point, add};
+use crate::tier_cache::step::{Point, add, exchange, store_hint};
+use crate::tier_cache::wait::Wait;
 use crate::tier_cache::word::{Link, RecordState};
 
 /// Words of the array of ages that one search looks at.
 const STRETCH: usize = 1024;
 /// Victims one search keeps.
 const KEPT: usize = 16;
+/// Gatherings that do not look at the free bits after one that found too few.
+const DRY_SETS: u32 = 32;
 /// Searches without any entry before the cache counts as empty of victims, beyond one revolution.
 const EXTRA_STRETCHES: usize = 2;
 
@@ -40,6 +43,10 @@ pub(super) struct Candidate {
 pub(super) struct Ring(Vec<Candidate>);
 
 impl Ring {
+    fn last(&self) -> Option<Link> {
+        self.0.last().map(|candidate| candidate.link)
+    }
+
     /// The oldest that is not a hole.
     pub(super) fn pop_current(&mut self, view: &View<'_>) -> Option<Link> {
         while let Some(candidate) = self.0.pop() {
@@ -56,7 +63,7 @@ impl Ring {
 
 impl View<'_> {
     /// Looks at the next stretch of ages and keeps the oldest (L2, L3).
-    fn search_victims(&self, ring: &mut Ring) {
+    fn search_victims(&self, ring: &mut Ring, shunned: &[u32]) {
         let blocks = self.ages.len();
         let stretch = blocks.min(STRETCH);
         let kept = match self.sizes.pace {
@@ -82,7 +89,7 @@ impl View<'_> {
             let rank = 1
                 + ((outlived as u64) << 32)
                 + tick.wrapping_sub(age.tick()).min(u32::MAX - 1) as u64;
-            if held == kept && rank <= best[0].0 {
+            if held == kept && rank <= best[0].0 || shunned.contains(&(block as u32)) {
                 continue;
             }
             let place = if held < kept {
@@ -108,18 +115,38 @@ impl View<'_> {
                 // ORDERING: Relaxed: a hint.
                 let tick = record.tick().load(Ordering::Relaxed) as u32;
                 ring.0.push(Candidate { tick, link });
+            } else {
+                self.drop_phantom(*block);
             }
         }
     }
 
+    /// A late touch left an age where no entry begins any more. It would come first in every search.
+    fn drop_phantom(&self, block: u32) {
+        let (Ok(record), Some(place)) = (self.memory.record(block), self.ages.get(block as usize))
+        else {
+            return;
+        };
+        let is_entry = || {
+            let state = record.state().state();
+            matches!(state, Some(RecordState::Live | RecordState::Prepared(_)))
+        };
+        // ORDERING: Acquire: the age is seen before the state, so that a fresh entry's age is not taken for a phantom.
+        let age = place.load(Ordering::Acquire);
+        if !is_entry() && exchange(Point::Age, place, age, 0) && is_entry() {
+            // Taken in between, and given the very age that was dropped.
+            store_hint(Point::Age, place, age);
+        }
+    }
+
     /// The next victim: not a hole.
-    pub(super) fn next_victim(&self, ring: &mut Ring) -> Option<Link> {
+    pub(super) fn next_victim(&self, ring: &mut Ring, shunned: &[u32]) -> Option<Link> {
         let stretches = self.ages.len().div_ceil(STRETCH) + EXTRA_STRETCHES;
         for _ in 0..stretches {
             if let Some(victim) = ring.pop_current(self) {
                 return Some(victim);
             }
-            self.search_victims(ring);
+            self.search_victims(ring, shunned);
         }
         None
     }
@@ -128,13 +155,22 @@ impl View<'_> {
 impl CacheHandle<'_> {
     /// Finds `need` free blocks, evicting as long as there are too few. They belong to nobody yet.
     pub(super) fn gather_blocks(&mut self, need: usize) -> Result<(), CacheError> {
-        self.blocks.clear();
         let view = self.view;
+        // Left over from a round that others spoiled: nobody else may know that they are free.
+        for block in self.blocks.drain(..) {
+            if !view.is_offered(block) {
+                self.inner.kept.push(block);
+            }
+        }
         let mut evictions = 0;
         loop {
-            view.find_free(self.cursor, need, &mut self.blocks);
-            if let Some(&last) = self.blocks.last() {
-                self.cursor = last;
+            view.find_kept(&mut self.inner.kept, need, &mut self.blocks);
+            if self.blocks.len() < need && self.is_worth_looking() {
+                view.find_free(self.cursor, need, &mut self.blocks);
+                if let Some(&last) = self.blocks.last() {
+                    self.cursor = last;
+                }
+                self.dry = if self.blocks.len() < need { DRY_SETS } else { 0 };
             }
             if self.blocks.len() >= need {
                 return Ok(());
@@ -155,16 +191,50 @@ impl CacheHandle<'_> {
         }
     }
 
-    /// Evicts the entry that was used least recently. False if there is none.
-    pub(super) fn evict_one(&mut self) -> Result<bool, CacheError> {
-        for _ in 0..self.view.sizes.blocks {
-            let Some(victim) = self.view.next_victim(&mut self.ring) else { return Ok(false) };
-            if self.evict_to_sink(victim)? {
-                self.cursor = victim.record;
-                return Ok(true);
+    /// Evicts up to so many entries, the least recently used first, and says how many. Not even this evicts from a cache that never does.
+    pub fn evict_oldest(&mut self, count: usize) -> Result<usize, CacheError> {
+        if self.spares() {
+            return Err(CacheError::Full);
+        }
+        for done in 0..count {
+            if !self.evict_one()? {
+                return Ok(done);
             }
         }
-        Ok(false)
+        Ok(count)
+    }
+
+    /// In a full cache every set evicts: looking through the bits first, in vain, is left to one in [`DRY_SETS`].
+    fn is_worth_looking(&mut self) -> bool {
+        self.dry = self.dry.saturating_sub(1);
+        self.dry == 0 || self.spares()
+    }
+
+    /// Evicts the entry that was used least recently. False if there is none.
+    pub(super) fn evict_one(&mut self) -> Result<bool, CacheError> {
+        let view = self.view;
+        // Victims that somebody else holds or claims just now: the next in age takes their place.
+        let mut shunned = Vec::new();
+        let mut wait = Wait::new(self.inner.timeout);
+        loop {
+            let Some(victim) = view.next_victim(&mut self.ring, &shunned) else {
+                if shunned.is_empty() {
+                    return Ok(false);
+                }
+                wait.pause()?;
+                shunned.clear();
+                continue;
+            };
+            if self.evict_to_sink(victim)? {
+                self.cursor = victim.record;
+                // The next one's bucket, while this one's block is filled.
+                if let Some(input) = self.ring.last().and_then(|link| view.entry_input(link)) {
+                    view.memory.expect_bucket(input.bucket());
+                }
+                return Ok(true);
+            }
+            shunned.push(victim.record);
+        }
     }
 
     /// Evicts one entry if it is still there (L1, L4).

@@ -10,6 +10,7 @@
 
 use super::block::{Block, chain, owner_word};
 use super::view::{Age, Global, View};
+use crate::sync::prefetch::prefetch_write;
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::tier_cache::MapError;
 use crate::tier_cache::memory::Record;
@@ -45,6 +46,13 @@ impl<'a> View<'a> {
         record.is_ok_and(|record| record.state().state() == Some(RecordState::Free))
     }
 
+    /// Says that a block is free that its handle had kept, if it still is.
+    pub(super) fn offer_kept(&self, block: u32) {
+        if self.is_free(block) {
+            self.offer(block);
+        }
+    }
+
     /// Checks a candidate; a wrong bit is corrected.
     fn confirm(&self, block: u32) -> bool {
         if block >= self.sizes.blocks {
@@ -60,6 +68,28 @@ impl<'a> View<'a> {
             self.offer(block);
         }
         false
+    }
+
+    /// Asks for the memory of a block that is going to be written.
+    pub(super) fn expect_block(&self, block: u32) {
+        if let Ok(record) = self.memory.record(block) {
+            for word in record.words().iter().step_by(8).take(2) {
+                prefetch_write(word);
+            }
+        }
+        if let Some(age) = self.ages.get(block as usize) {
+            prefetch_write(age);
+        }
+    }
+
+    /// Blocks that their handle kept, as far as they are still free: others may find and take them too.
+    pub(super) fn find_kept(&self, kept: &mut Vec<u32>, most: usize, found: &mut Vec<u32>) {
+        while found.len() < most {
+            let Some(block) = kept.pop() else { return };
+            if self.is_free(block) && !found.contains(&block) {
+                found.push(block);
+            }
+        }
     }
 
     /// Free blocks from `cursor` on, at most `most` in all, into `found`. They belong to nobody yet.
@@ -122,7 +152,12 @@ impl<'a> View<'a> {
         // ORDERING: Release fence: whoever reads a word we store into the block and then passes its own Acquire fence also
         // sees that the generation of the block's last entry has moved on. Partner: the fence in `View::attempt`.
         fence(Ordering::Release);
-        self.withdraw(block);
+        // ORDERING: Relaxed: a hint. A block its last user kept was never offered.
+        let bits =
+            self.bits.get(block as usize / 64).map_or(0, |word| word.load(Ordering::Relaxed));
+        if bits >> (block % 64) & 1 == 1 {
+            self.withdraw(block);
+        }
         Some(record)
     }
 
@@ -152,7 +187,7 @@ impl<'a> View<'a> {
     }
 
     /// Frees an entry of this generation, live or prepared (F2). Nothing if it is free already.
-    pub(super) fn free(&self, point: Point, link: Link) -> Result<(), MapError> {
+    pub(super) fn free(&self, point: Point, link: Link, keeps: bool) -> Result<(), MapError> {
         let record = self.memory.record(link.record)?;
         let word = record.state();
         let takable = matches!(word.state(), Some(RecordState::Live | RecordState::Prepared(_)));
@@ -167,7 +202,9 @@ impl<'a> View<'a> {
             store_hint(Point::Age, age, 0);
         }
         store(point, record.word(), word.freed().0);
-        self.offer(link.record);
+        if !keeps {
+            self.offer(link.record);
+        }
         for (block, word) in further {
             self.free_further(block, RecordWord(word));
         }

@@ -40,6 +40,7 @@ pub struct CacheHandle<'c> {
     pub(super) ring: Ring,
     pub(super) expiry_hand: usize,
     pub(super) forced_out: u32,
+    pub(super) dry: u32,
     pub(super) no_evict: bool,
     pub(super) patience: Duration,
     forks: usize,
@@ -48,6 +49,7 @@ pub struct CacheHandle<'c> {
 impl<'c> CacheHandle<'c> {
     pub(super) fn new(cache: &'c TierCache, inner: Handle<'c>) -> Self {
         let view = cache.view();
+        view.set_claiming(inner.number, false);
         // Handles begin their searches for free blocks far from one another.
         let cursor = inner.number as u64 * view.sizes.blocks as u64 / view.sizes.seats as u64;
         Self {
@@ -60,6 +62,7 @@ impl<'c> CacheHandle<'c> {
             ring: Ring::default(),
             expiry_hand: cursor as usize,
             forced_out: 0,
+            dry: 0,
             no_evict: false,
             patience: super::flight::DEFAULT_PATIENCE,
             forks: fork::seen().0,
@@ -224,6 +227,16 @@ impl<'c> CacheHandle<'c> {
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, CacheError> {
         let key = key.as_ref();
         self.take_key(self.view.input(self.space, key), self.space, key)
+    }
+}
+
+impl Drop for CacheHandle<'_> {
+    fn drop(&mut self) {
+        // In a forked child they are the parent's to offer.
+        if self.inner.begin_read().is_ok() {
+            let kept = self.inner.kept.drain(..).chain(self.blocks.drain(..));
+            kept.for_each(|block| self.view.offer_kept(block));
+        }
     }
 }
 

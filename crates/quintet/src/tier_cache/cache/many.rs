@@ -17,7 +17,7 @@ impl CacheHandle<'_> {
     ) -> Result<Vec<Option<Vec<u8>>>, CacheError> {
         let mut values = Vec::with_capacity(keys.len());
         for group in keys.chunks(AHEAD) {
-            self.expect(group.iter().map(AsRef::as_ref));
+            self.expect_keys(group.iter().map(AsRef::as_ref));
             for key in group {
                 values.push(self.get(key)?);
             }
@@ -45,7 +45,7 @@ impl CacheHandle<'_> {
     }
 
     /// Asks for the cells of all keys, then for the blocks those name.
-    fn expect<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
+    fn expect_keys<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
         let memory = self.view.memory;
         let mut inputs = [InputHash::of_parts(1, 0); AHEAD];
         let mut count = 0;

@@ -76,6 +76,8 @@ use view::{Global, View};
 pub struct TierCache {
     segment: Segment,
     sizes: Sizes,
+    /// Only lent for as long as the cache is: see `view`.
+    arrays: View<'static>,
     sink: Option<Box<dyn EvictionSink>>,
     /// Entries that a full window put out and the sink refused.
     refused: Mutex<Vec<Departed>>,
@@ -117,17 +119,17 @@ impl Peers for TierCache {
 }
 
 impl Upper for TierCache {
-    fn free(&self, point: Point, link: Link) -> Result<(), MapError> {
-        self.view().free(point, link)
+    fn free(&self, point: Point, link: Link, keeps: bool) -> Result<(), MapError> {
+        self.view().free(point, link, keeps)
     }
 
     fn left(&self, link: Link) {
         self.deliver_forced(link);
     }
 
-    fn recovered(&self) {
+    fn recovered(&self, busy: bool) {
         let view = self.view();
-        add(Point::Sweep, view.global(Global::Recoveries), 1);
+        add(Point::Sweep, view.global(Global::Recoveries), busy as u64);
         store(Point::Sweep, view.global(Global::SweepWanted), 1);
     }
 }
@@ -180,11 +182,15 @@ impl TierCache {
 
     fn enter(segment: Segment) -> Result<Self, OpenError> {
         let sizes = Sizes::from_fields(std::array::from_fn(|at| segment.field(at)))?;
-        let entered = Self { segment, sizes, sink: None, refused: Mutex::new(Vec::new()) };
-        if View::new(&entered.segment, sizes).is_none() {
-            let (expected, found) = (sizes.offsets().end as u64, entered.segment.bytes() as u64);
+        let Some(view) = View::new(&segment, sizes) else {
+            let (expected, found) = (sizes.offsets().end as u64, segment.bytes() as u64);
             return Err(SegmentError::Mismatch { field: "size in bytes", expected, found }.into());
-        }
+        };
+        // SAFETY: the arrays lie in the mapping, which stays where it is until the segment is dropped, and the view is only lent
+        // for as long as the cache that owns the segment is borrowed.
+        let arrays = unsafe { std::mem::transmute::<View<'_>, View<'static>>(view) };
+        let refused = Mutex::new(Vec::new());
+        let entered = Self { segment, sizes, arrays, sink: None, refused };
         if entered.segment.is_writable() {
             entered.segment.me()?;
             if entered.segment.is_from_another_boot() {
@@ -198,7 +204,7 @@ impl TierCache {
     }
 
     fn view(&self) -> View<'_> {
-        View::new(&self.segment, self.sizes).expect("verified when the segment was entered")
+        self.arrays
     }
 
     fn map(&self) -> Map<'_> {
@@ -211,7 +217,10 @@ impl TierCache {
             return Err(CacheError::ReadOnly);
         }
         self.view().note_time();
-        Ok(CacheHandle::new(self, self.map().handle()?))
+        let map = self.map();
+        // Whoever comes looks after those who went: their seats, and blocks that only they knew to be free.
+        map.recover()?;
+        Ok(CacheHandle::new(self, map.handle()?))
     }
 
     /// Read access without a seat.

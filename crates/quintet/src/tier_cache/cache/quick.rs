@@ -10,10 +10,10 @@ use crate::sync::prefetch::prefetch_read;
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::tier_cache::word::{Cell, Link};
 
-/// A hit: its record and the tick it carried.
+/// A hit, and the tick it carried.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quick {
-    pub(super) record: u32,
+    pub(super) link: Link,
     pub(super) tick: u32,
 }
 
@@ -100,7 +100,7 @@ impl View<'_> {
         // ORDERING: Acquire fence: as in `View::attempt`.
         fence(Ordering::Acquire);
         let again = load(record.word()) as u32;
-        (again == link.generation).then_some(Quick { record: link.record, tick })
+        (again == link.generation).then_some(Quick { link, tick })
     }
 }
 

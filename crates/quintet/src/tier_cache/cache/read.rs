@@ -243,7 +243,7 @@ impl<'a> View<'a> {
     #[inline(always)]
     pub(super) fn touch(&self, hit: Hit, tick: u32) {
         if hit.tick != tick {
-            self.touch_slow(hit.link.record, hit.expiry, tick);
+            self.touch_slow(hit.link, hit.expiry, tick);
         }
     }
 
@@ -251,15 +251,15 @@ impl<'a> View<'a> {
     #[inline(always)]
     pub(super) fn touch_quick(&self, hit: Quick, tick: u32) {
         if hit.tick != tick {
-            self.touch_slow(hit.record, 0, tick);
+            self.touch_slow(hit.link, 0, tick);
         }
     }
 
     #[inline(never)]
-    fn touch_slow(&self, index: u32, expiry: u64, tick: u32) {
-        let Ok(record) = self.memory.record(index) else { return };
+    fn touch_slow(&self, link: Link, expiry: u64, tick: u32) {
+        let Some(record) = current(self, link) else { return };
         store_hint(Point::Touch, record.tick(), tick as u64);
-        if let Some(age) = self.ages.get(index as usize) {
+        if let Some(age) = self.ages.get(link.record as usize) {
             store_hint(Point::Touch, age, Age::new(tick, expiry).0);
         }
     }

@@ -69,7 +69,11 @@ impl View<'_> {
         }
         let taken = word.claimant().is_some_and(|other| {
             let owner = self.memory.seat(other).map_or(Owner::NOBODY, |words| words.owner());
-            other != seat && owner != Owner::NOBODY && !cache.is_dead(owner)
+            // A dead one's claim does not pass to the next owner of its seat.
+            other != seat
+                && owner != Owner::NOBODY
+                && self.is_claiming(other)
+                && !cache.is_dead(owner)
         });
         !taken && exchange(Point::Claim, record.word(), word.0, word.claimed(seat).0)
     }
@@ -93,6 +97,7 @@ struct Claims<'a> {
 impl Drop for Claims<'_> {
     fn drop(&mut self) {
         self.links.iter().for_each(|link| self.view.unclaim(self.seat, *link));
+        self.view.set_claiming(self.seat, false);
     }
 }
 
@@ -118,6 +123,7 @@ impl CacheHandle<'_> {
     pub(super) fn evict_to_sink(&mut self, first: Link) -> Result<bool, CacheError> {
         let (view, seat) = (self.view, self.inner.number);
         let Some(sink) = &self.cache.sink else { return self.evict(first) };
+        view.set_claiming(seat, true);
         let mut claims = Claims { view, seat, links: Vec::new() };
         let mut batch = Vec::new();
         let (mut next, mut outlived) = (Some(first), false);

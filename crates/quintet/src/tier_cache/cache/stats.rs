@@ -3,7 +3,7 @@
 use super::layout::STAT_WORDS;
 use super::view::{Global, View};
 use crate::sync::Ordering;
-use crate::tier_cache::step::{Point, store_hint};
+use crate::tier_cache::step::{Point, store, store_hint};
 
 /// A counter of a seat.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,6 +23,8 @@ pub(super) enum Count {
     Computed = 11,
     TakenBlocks = 12,
     Refused = 13,
+    /// Not a count: 1 while the seat delivers claimed victims to its sink.
+    Claiming = 31,
 }
 
 /// What happened to a cache since it was created, in all processes.
@@ -101,6 +103,18 @@ impl View<'_> {
         let before = word.load(Ordering::Relaxed);
         store_hint(Point::Stat, word, before.wrapping_add(by));
         before
+    }
+
+    pub(super) fn set_claiming(&self, seat: u32, claiming: bool) {
+        if let Some(word) = self.stats.get(seat as usize * STAT_WORDS + Count::Claiming as usize) {
+            store(Point::Claim, word, claiming as u64);
+        }
+    }
+
+    pub(super) fn is_claiming(&self, seat: u32) -> bool {
+        let word = self.stats.get(seat as usize * STAT_WORDS + Count::Claiming as usize);
+        // ORDERING: Acquire; partner: `set_claiming`, which comes before the first claim.
+        word.is_some_and(|word| word.load(Ordering::Acquire) != 0)
     }
 
     fn total(&self, what: Count) -> u64 {

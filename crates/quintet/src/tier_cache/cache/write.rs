@@ -19,10 +19,11 @@ use super::read::words_of;
 use super::stats::Count;
 use super::view::View;
 use crate::sync::AtomicU64;
+use crate::sync::pair::select;
 use crate::tier_cache::MapError;
 use crate::tier_cache::plan::{Task, Verdict, Want};
 use crate::tier_cache::step::{Point, store, store_payload};
-use crate::tier_cache::word::{InputHash, Link, Probe, RecordState};
+use crate::tier_cache::word::{Cell, InputHash, Link, Probe, RecordState};
 
 /// What a placed entry met.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +42,8 @@ pub(super) struct Entry<'e> {
     pub(super) expiry: u64,
 }
 
+/// Free blocks that a handle keeps for itself.
+const KEPT_BLOCKS: usize = 16;
 /// Rounds of finding blocks that others then took.
 const MAX_ROUNDS: usize = 1000;
 
@@ -54,6 +57,7 @@ impl<'c> CacheHandle<'c> {
         self.check_lengths(entry.key, entry.value)?;
         self.inner.begin()?;
         let need = self.view.sizes.blocks_for(entry.key.len(), entry.value.len());
+        self.expect(entry.input);
         for _ in 0..MAX_ROUNDS {
             self.gather_blocks(need)?;
             let tick = self.view.tick_of_access();
@@ -63,11 +67,29 @@ impl<'c> CacheHandle<'c> {
                 self.inner.abandon();
                 continue;
             };
+            // Taken: whatever becomes of the operation, they are the entry's or free again and offered.
+            self.blocks.clear();
             let (tie, spare) = (self.inner.tie(), self.spares());
             let task = Task::Place { new, tie, want, spare };
             return self.link(entry, task, new);
         }
         Err(CacheError::Busy)
+    }
+
+    /// Asks for what the operation will need: the bucket, the block it is going to fill, and then, as soon as the cells say where
+    /// it is, the entry it may replace. One miss is waited for instead of six.
+    fn expect(&mut self, input: InputHash) {
+        let view = self.view;
+        view.memory.expect_bucket(input.bucket());
+        match self.inner.kept.last() {
+            Some(block) => view.expect_block(*block),
+            None => view.expect_block(self.cursor),
+        }
+        let bases = view.memory.both(input.bucket() as usize);
+        let (slice, link) = select(bases, Cell::KEY_AND_BASE, Cell::base_of(input.hash()));
+        if slice < 2 {
+            view.expect_block(Link::from_word(link).record);
+        }
     }
 
     fn link(
@@ -104,6 +126,7 @@ impl<'c> CacheHandle<'c> {
             return Err(error);
         }
         let found = self.inner.frame.plan.found;
+        self.inner.keeps = !self.spares() && self.inner.kept.len() < KEPT_BLOCKS;
         self.inner.carry_out()?;
         if self.inner.frame.plan.out.is_some() {
             self.view.count(self.inner.number, Count::Forced, 1);

@@ -1,0 +1,125 @@
+//! Single keys, and all of them.
+
+use super::args::{IncrArgs, KeyArgs, ScanArgs, SetArgs};
+use super::place::{attach, look, place, refused, unopened};
+use crate::fail::{Exit, Fail};
+use crate::ui::say;
+use quintet::cache::{CacheError, OpenError, ScannedEntry, SegmentError, TierCache};
+use serde_json::{Map, Value};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+
+/// Stores a value.
+pub(super) fn set(args: &SetArgs) -> Result<Exit, Fail> {
+    let cache = attach(&args.name)?;
+    let value = match args.value.as_bytes() {
+        b"-" => from_stdin(cache.max_value())?,
+        value => value.to_owned(),
+    };
+    let mut handle = cache.handle().map_err(|error| refused(&args.name, "write to", &error))?;
+    let done = handle.set_for(args.key.as_bytes(), value, args.ttl);
+    done.map_err(|error| refused(&args.name, "store in", &error))?;
+    Ok(Exit::Fine)
+}
+
+/// Everything on standard input, or one byte more than `most`.
+fn from_stdin(most: usize) -> Result<Vec<u8>, Fail> {
+    let mut value = Vec::new();
+    let read = io::stdin().lock().take(most as u64 + 1).read_to_end(&mut value);
+    read.map_err(|error| {
+        Fail::misuse("cannot read the value", error.to_string(), "give it as an argument instead")
+    })?;
+    Ok(value)
+}
+
+/// Prints a value.
+pub(super) fn get(args: &KeyArgs) -> Result<Exit, Fail> {
+    let key = args.key.as_bytes();
+    let found = match TierCache::attach(&place(&args.name)) {
+        Ok(cache) => cache.handle().and_then(|mut handle| handle.get(key)),
+        // Whoever may only read gets the value, uncounted.
+        Err(OpenError::Segment(SegmentError::Permission(_))) => look(&args.name)?.reader().get(key),
+        Err(error) => return Err(unopened(&args.name, &error)),
+    };
+    match found.map_err(|error| refused(&args.name, "read", &error))? {
+        None => Ok(Exit::No),
+        Some(value) => {
+            let mut out = io::stdout().lock();
+            let written = out.write_all(&value).and_then(|()| out.flush());
+            written
+                .map(|()| Exit::Fine)
+                .map_err(|error| Fail::misuse("cannot write the value", error.to_string(), ""))
+        }
+    }
+}
+
+/// Removes a key.
+pub(super) fn del(args: &KeyArgs) -> Result<Exit, Fail> {
+    let cache = attach(&args.name)?;
+    let removed = cache.handle().and_then(|mut handle| handle.remove(args.key.as_bytes()));
+    let removed = removed.map_err(|error| refused(&args.name, "remove from", &error))?;
+    Ok(if removed { Exit::Fine } else { Exit::No })
+}
+
+/// Adds to a number.
+pub(super) fn incr(args: &IncrArgs) -> Result<Exit, Fail> {
+    let cache = attach(&args.name)?;
+    let add = |mut handle: quintet::cache::CacheHandle<'_>| {
+        handle.incr(args.key.as_bytes(), args.by, Some(args.initial), args.ttl)
+    };
+    let sum = cache.handle().and_then(add);
+    let sum = sum.map_err(|error| refused(&args.name, "count in", &error))?;
+    say(&sum.unwrap_or(args.initial).to_string());
+    Ok(Exit::Fine)
+}
+
+/// Lists keys.
+pub(super) fn scan(args: &ScanArgs) -> Result<Exit, Fail> {
+    let cache = look(&args.name)?;
+    let prefix = args.prefix.as_deref().map(OsStrExt::as_bytes).unwrap_or_default();
+    let begins = |entry: &Result<ScannedEntry, CacheError>| {
+        entry.as_ref().map_or(true, |entry| entry.key.starts_with(prefix))
+    };
+    let entries = cache.scan().filter(begins).take(args.limit.unwrap_or(usize::MAX));
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for entry in entries {
+        let entry = entry.map_err(|error| refused(&args.name, "scan", &error))?;
+        let line = match (args.json, args.values) {
+            (true, _) => json(&entry),
+            (false, false) => readable(&entry.key),
+            (false, true) => format!("{}\t{}", readable(&entry.key), readable(&entry.value)),
+        };
+        // A reader that has seen enough is no error of ours.
+        if writeln!(out, "{line}").is_err() {
+            break;
+        }
+    }
+    let _ = out.flush();
+    Ok(Exit::Fine)
+}
+
+/// Text as it is, all else escaped: one line in any case.
+fn readable(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.contains(char::is_control) => text.to_owned(),
+        _ => bytes.escape_ascii().to_string(),
+    }
+}
+
+/// One object; bytes that are no text go under another name, in hexadecimal digits.
+fn json(entry: &ScannedEntry) -> String {
+    let mut object = Map::new();
+    for (name, bytes) in [("key", &entry.key), ("value", &entry.value)] {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => object.insert(name.to_owned(), text.into()),
+            Err(_) => {
+                let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                object.insert(format!("{name}_hex"), digits.into())
+            }
+        };
+    }
+    if let Some(ttl) = entry.ttl {
+        object.insert("ttl_ms".to_owned(), (ttl.as_millis() as u64).into());
+    }
+    Value::Object(object).to_string()
+}

@@ -1,0 +1,215 @@
+//! Caches as a whole.
+
+use super::args::{CreateArgs, EvictArgs, LsArgs, NameArgs, RemoveArgs};
+use super::place::{attach, forget, names, noted, others, place, refused, unopened, write_note};
+use super::units::size;
+use crate::fail::{Exit, Fail};
+use crate::ui::{Tone, count, paint, say};
+use quintet::cache::{Access, OpenError, Place, SegmentError, TierCache};
+use serde_json::json;
+
+/// Makes a cache.
+pub(super) fn create(args: &CreateArgs) -> Result<Exit, Fail> {
+    let name = &args.name;
+    if name.contains('/') {
+        let what = format!("{name:?} cannot name a new cache");
+        let advice = "give a plain name, and the file by --path";
+        return Err(Fail::misuse(what, "a name has no slash", advice));
+    }
+    let place = match (&args.path, noted(name)) {
+        (None, None) => Place::Name(name.clone()),
+        (None, Some(path)) => Place::Path(path),
+        (Some(path), _) => Place::Path(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+    };
+    let mut builder = TierCache::builder()
+        .capacity(usize::try_from(args.capacity).unwrap_or(usize::MAX))
+        .access(Access { mode: args.mode, ..Access::default() });
+    if let Some(most) = args.max_value {
+        builder = builder.max_value(usize::try_from(most).unwrap_or(usize::MAX));
+    }
+    if args.no_evict {
+        builder = builder.no_evict();
+    }
+    let made = match args.if_absent {
+        true => builder.create_or_attach(&place),
+        false => builder.create(&place),
+    };
+    made.map_err(|error| uncreated(args, &error))?;
+    if let (Some(_), Place::Path(path)) = (&args.path, &place) {
+        write_note(name, path)?;
+    }
+    Ok(Exit::Fine)
+}
+
+fn uncreated(args: &CreateArgs, error: &OpenError) -> Fail {
+    match error {
+        OpenError::Map(error) => {
+            let text = error.to_string();
+            let why = text.split_once(": ").map_or(text.as_str(), |(_, why)| why);
+            let what = format!("cannot create {:?} with {}", args.name, size(args.capacity));
+            Fail::misuse(what, why, "change --capacity or --max-value")
+        }
+        OpenError::Segment(SegmentError::Permission(path)) => Fail::misuse(
+            format!("cannot create {:?}", args.name),
+            format!("{}: permission denied", path.display()),
+            "give a --path FILE in a directory you may write to",
+        ),
+        OpenError::Segment(SegmentError::NotFound(path)) => Fail::misuse(
+            format!("cannot create {:?}", args.name),
+            format!("the directory of {} does not exist", path.display()),
+            "make the directory first, or give another --path FILE",
+        ),
+        error => unopened(&args.name, error),
+    }
+}
+
+/// Removes a cache's name, and what is noted under it.
+pub(super) fn remove(args: &RemoveArgs) -> Result<Exit, Fail> {
+    let removed = TierCache::remove(&place(&args.name));
+    if let Err(OpenError::Segment(SegmentError::NotFound(_))) | Ok(()) = removed {
+        forget(&args.name);
+    }
+    removed.map_err(|error| unopened(&args.name, &error))?;
+    Ok(Exit::Fine)
+}
+
+/// Repairs and verifies.
+pub(super) fn check(args: &NameArgs) -> Result<Exit, Fail> {
+    let cache = attach(&args.name)?;
+    let before = cache.stats();
+    let swept = cache.recover().map_err(|error| refused(&args.name, "repair", &error))?;
+    let mut report = cache.check();
+    // Whoever writes meanwhile may be seen in the middle of it; damage stays.
+    for _ in 0..20 {
+        if report.is_ok() || others(&cache).is_empty() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        report = cache.check();
+    }
+    let others = others(&cache).len();
+    let recovered = cache.stats().recoveries - before.recoveries;
+    if args.json {
+        let found = report.as_ref().ok();
+        let object = json!({
+            "cache": args.name,
+            "ok": report.is_ok(),
+            "problem": report.as_ref().err(),
+            "entries": found.map(|found| found.entries),
+            "further_blocks": found.map(|found| found.further),
+            "free_blocks": found.map(|found| found.free),
+            "recovered_operations": recovered,
+            "recovered_blocks": swept.orphans + swept.hidden,
+            "other_processes": others,
+        });
+        say(&object.to_string());
+        return Ok(if report.is_ok() { Exit::Fine } else { Exit::No });
+    }
+    match report {
+        Ok(report) => {
+            say(&format!(
+                "{} {}: {} entries",
+                paint("ok", Tone::Good),
+                args.name,
+                count(report.entries)
+            ));
+            say(&format!(
+                "repaired: {recovered} operations of dead processes, {} of their blocks",
+                swept.orphans + swept.hidden
+            ));
+            Ok(Exit::Fine)
+        }
+        Err(problem) if others > 0 => Err(Fail::misuse(
+            format!("{} cannot be judged while others write", args.name),
+            format!("{others} other processes are attached; seen last: {problem}"),
+            "stop their writing and check again",
+        )),
+        Err(problem) => Err(Fail::no(
+            format!("{} is damaged", args.name),
+            problem,
+            format!("quintet cache remove {0}, then create it again", args.name),
+        )),
+    }
+}
+
+/// Puts entries out.
+pub(super) fn evict(args: &EvictArgs) -> Result<Exit, Fail> {
+    let cache = attach(&args.name)?;
+    let fail = |error| refused(&args.name, "evict from", &error);
+    let mut handle = cache.handle().map_err(fail)?;
+    let (expired, evicted) = match args.count {
+        Some(count) => (0, handle.evict_oldest(count).map_err(fail)?),
+        None => {
+            let (mut expired, mut evicted) = (0, 0);
+            // A round is short; one that finds nothing is the last.
+            loop {
+                let done = handle.maintain().map_err(fail)?;
+                expired += done.expired;
+                evicted += done.evicted;
+                if done.expired == 0 && done.evicted == 0 {
+                    break (expired, evicted);
+                }
+            }
+        }
+    };
+    match args.json {
+        true => {
+            say(&json!({"cache": args.name, "expired": expired, "evicted": evicted}).to_string())
+        }
+        false => say(&format!("{evicted} evicted, {expired} expired ones removed")),
+    }
+    Ok(Exit::Fine)
+}
+
+/// Lists the caches.
+pub(super) fn ls(args: &LsArgs) -> Result<Exit, Fail> {
+    let mut rows = Vec::new();
+    for name in names() {
+        let place = place(&name);
+        match TierCache::attach_read_only(&place) {
+            Ok(cache) => rows.push((name, Some(cache), String::new())),
+            // Something else of ours.
+            Err(OpenError::Segment(SegmentError::Mismatch { field: "kind", .. })) => {}
+            Err(OpenError::Segment(SegmentError::Foreign(_) | SegmentError::Name(_))) => {}
+            Err(error) => rows.push((name, None, error.to_string())),
+        }
+    }
+    if !args.json && !rows.is_empty() {
+        let head = format!(
+            "{:<24}{:>12}{:>14}{:>7}{:>11}",
+            "NAME", "SIZE", "ENTRIES", "LOAD", "PROCESSES"
+        );
+        say(&paint(&head, Tone::Bold));
+    }
+    for (name, cache, why) in &rows {
+        let Some(cache) = cache else {
+            match args.json {
+                true => say(&json!({"cache": name, "problem": why}).to_string()),
+                false => say(&format!("{name:<24}{}", paint(why, Tone::Bad))),
+            }
+            continue;
+        };
+        let (stats, processes) = (cache.stats(), others(cache).len());
+        let path = noted(name).map(|path| path.display().to_string());
+        if args.json {
+            let object = json!({
+                "cache": name,
+                "path": path,
+                "bytes": stats.segment_bytes,
+                "entries": stats.entries,
+                "load": stats.load(),
+                "processes": processes,
+            });
+            say(&object.to_string());
+        } else {
+            say(&format!(
+                "{name:<24}{:>12}{:>14}{:>6.0}%{processes:>11}{}",
+                size(stats.segment_bytes),
+                count(stats.entries),
+                stats.load() * 100.0,
+                path.map(|path| format!("  {path}")).unwrap_or_default(),
+            ));
+        }
+    }
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,33 @@
+//! `quintet cache`: a cache that processes share, from the command line.
+
+mod args;
+mod keys;
+mod manage;
+mod place;
+mod space;
+mod stat;
+mod top;
+mod units;
+
+pub(crate) use args::CacheArgs;
+
+use crate::fail::{Exit, Fail};
+use args::Verb;
+
+/// Runs a subcommand.
+pub(crate) fn run(args: &CacheArgs) -> Result<Exit, Fail> {
+    match &args.verb {
+        Verb::Create(args) => manage::create(args),
+        Verb::Set(args) => keys::set(args),
+        Verb::Get(args) => keys::get(args),
+        Verb::Del(args) => keys::del(args),
+        Verb::Incr(args) => keys::incr(args),
+        Verb::Scan(args) => keys::scan(args),
+        Verb::Stat(args) => stat::run(args),
+        Verb::Top(args) => top::run(args),
+        Verb::Check(args) => manage::check(args),
+        Verb::Evict(args) => manage::evict(args),
+        Verb::Remove(args) => manage::remove(args),
+        Verb::Ls(args) => manage::ls(args),
+    }
+}

@@ -1,0 +1,138 @@
+//! Counters and sizes, for people, programs and Prometheus.
+
+use super::args::StatArgs;
+use super::place::{look, others};
+use super::units::size;
+use crate::fail::{Exit, Fail};
+use crate::ui::{Tone, count, paint, say};
+use quintet::cache::{Attached, CacheStats};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// A figure: its name, whether it only grows, what it is, and its value.
+type Figure = (&'static str, bool, &'static str, f64);
+
+/// Prints them.
+pub(super) fn run(args: &StatArgs) -> Result<Exit, Fail> {
+    let cache = look(&args.name)?;
+    let (stats, processes) = (cache.stats(), others(&cache));
+    match (args.json, args.prometheus) {
+        (true, _) => say(&object(&args.name, &stats, &processes).to_string()),
+        (_, true) => say(exposition(&args.name, &stats, &processes).trim_end()),
+        _ => say(page(&args.name, &stats, &processes).trim_end()),
+    }
+    Ok(Exit::Fine)
+}
+
+fn figures(stats: &CacheStats, processes: &[Attached]) -> Vec<Figure> {
+    vec![
+        ("hits", true, "Lookups that found their key", stats.hits as f64),
+        ("misses", true, "Lookups that did not", stats.misses as f64),
+        ("hit_ratio", false, "Hits per lookup since the cache was created", stats.hit_ratio()),
+        ("sets", true, "Values stored", stats.sets as f64),
+        ("removes", true, "Keys removed", stats.removes as f64),
+        ("evictions_lru", true, "Entries evicted as least recently used", stats.evicted as f64),
+        ("evictions_window", true, "Entries evicted from a full window", stats.forced as f64),
+        ("evictions_expired", true, "Entries removed after their time", stats.expired as f64),
+        ("delivered", true, "Evicted entries that a sink accepted", stats.delivered as f64),
+        ("sink_errors", true, "Evicted entries that a sink refused", stats.sink_errors as f64),
+        ("computed", true, "Values computed by get_or_insert_with", stats.computed as f64),
+        ("refused", true, "Sets refused for lack of room", stats.refused as f64),
+        (
+            "recoveries",
+            true,
+            "Operations of dead processes completed or undone",
+            stats.recoveries as f64,
+        ),
+        ("recovered_blocks", true, "Blocks of dead processes found", stats.orphans as f64),
+        ("sweeps", true, "Searches for such blocks", stats.sweeps as f64),
+        ("entries", false, "Entries", stats.entries as f64),
+        ("load", false, "Blocks in use per block", stats.load()),
+        (
+            "used_bytes",
+            false,
+            "Bytes of blocks in use",
+            (stats.used_blocks * stats.block_bytes) as f64,
+        ),
+        ("block_bytes", false, "Bytes of a block", stats.block_bytes as f64),
+        ("blocks", false, "Blocks", stats.blocks as f64),
+        ("bytes", false, "Bytes of the cache, all told", stats.segment_bytes as f64),
+        ("max_value_bytes", false, "The longest value", stats.max_value as f64),
+        ("handles", false, "Handles in use", stats.seats as f64),
+        ("max_handles", false, "Handles there can be", stats.max_seats as f64),
+        ("processes", false, "Attached processes", processes.len() as f64),
+    ]
+}
+
+/// One object, `pids` included.
+fn object(name: &str, stats: &CacheStats, processes: &[Attached]) -> Value {
+    let mut object = serde_json::Map::new();
+    object.insert("cache".to_owned(), name.into());
+    for (figure, _, _, value) in figures(stats, processes) {
+        let whole = value.fract() == 0.0 && !matches!(figure, "hit_ratio" | "load");
+        let value = if whole { json!(value as u64) } else { json!(value) };
+        object.insert(figure.to_owned(), value);
+    }
+    let pids: Vec<u32> = processes.iter().map(|process| process.pid).collect();
+    object.insert("pids".to_owned(), pids.into());
+    Value::Object(object)
+}
+
+/// The text format of Prometheus, version 0.0.4.
+fn exposition(name: &str, stats: &CacheStats, processes: &[Attached]) -> String {
+    let label = name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let mut text = String::new();
+    for (figure, grows, about, value) in figures(stats, processes) {
+        let (suffix, kind) = if grows { ("_total", "counter") } else { ("", "gauge") };
+        let metric = format!("quintet_cache_{figure}{suffix}");
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "# HELP {metric} {about}.\n# TYPE {metric} {kind}");
+        let _ = writeln!(text, "{metric}{{cache=\"{label}\"}} {value}");
+    }
+    text
+}
+
+/// A page for people.
+fn page(name: &str, stats: &CacheStats, processes: &[Attached]) -> String {
+    let used = stats.used_blocks * stats.block_bytes;
+    let pids: Vec<String> = processes.iter().map(|process| process.pid.to_string()).collect();
+    let rows = [
+        ("entries", count(stats.entries)),
+        (
+            "load",
+            format!(
+                "{:.1} %, {} in use of {}",
+                stats.load() * 100.0,
+                size(used),
+                size(stats.segment_bytes)
+            ),
+        ),
+        ("longest value", size(stats.max_value)),
+        ("hits", count(stats.hits)),
+        ("misses", count(stats.misses)),
+        ("hit ratio", format!("{:.1} %", stats.hit_ratio() * 100.0)),
+        ("sets", count(stats.sets)),
+        ("removes", count(stats.removes)),
+        (
+            "evictions",
+            format!(
+                "{} least recently used, {} from full windows, {} expired",
+                count(stats.evicted),
+                count(stats.forced),
+                count(stats.expired)
+            ),
+        ),
+        ("refused sets", count(stats.refused)),
+        (
+            "recoveries",
+            format!("{} operations, {} blocks", count(stats.recoveries), count(stats.orphans)),
+        ),
+        ("handles", format!("{} of {}", stats.seats, stats.max_seats)),
+        ("processes", format!("{} {}", processes.len(), pids.join(" ")).trim_end().to_owned()),
+    ];
+    let mut text = paint(name, Tone::Bold) + "\n";
+    for (label, value) in rows {
+        let _ = writeln!(text, "{label:<15}{value}");
+    }
+    text
+}

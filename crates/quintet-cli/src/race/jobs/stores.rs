@@ -1,0 +1,157 @@
+//! The processes of a race of caches. They hear the lines of `shared`; `enter PATH` and `make ENTRIES VALUE` differ.
+
+use super::shared::{hear, timed};
+use crate::race::keys::Dice;
+use quintet_rivals::stores::{Key, Store, StoreLocal, key};
+use quintet_testkit::crash::report;
+use std::hint::black_box;
+use std::time::Duration;
+
+/// Keys that are hot: they and their values fit into the nearer caches.
+const HOT: u64 = 4096;
+/// Operations per look at the clock; every batch divides it.
+const BURST: usize = 256;
+
+/// Values of one length that tell which entry they belong to: its number stands at both ends.
+pub(crate) struct Values(Vec<u8>);
+
+impl Values {
+    /// Values of so many bytes, at least sixteen.
+    pub(crate) fn new(length: usize) -> Self {
+        Self(vec![0x71; length.max(16)])
+    }
+
+    /// A value of an entry.
+    #[inline(always)]
+    fn of(&mut self, index: u64, version: u8) -> &[u8] {
+        let last = self.0.len() - 8;
+        self.0[..8].copy_from_slice(&(index << 8 | u64::from(version)).to_le_bytes());
+        self.0[last..].copy_from_slice(&index.to_le_bytes());
+        &self.0
+    }
+
+    /// Whether this is a value of the entry.
+    #[inline(always)]
+    fn is(&self, index: u64, value: &[u8]) -> bool {
+        let (Some(first), Some(last)) = (value.first_chunk(), value.last_chunk()) else {
+            return false;
+        };
+        value.len() == self.0.len()
+            && u64::from_le_bytes(*first) >> 8 == index
+            && u64::from_le_bytes(*last) == index
+    }
+}
+
+/// Sets every entry once. False if the cache failed.
+pub(crate) fn fill(local: &mut impl StoreLocal, entries: u64, length: usize) -> bool {
+    let mut values: Vec<Values> = (0..BURST).map(|_| Values::new(length)).collect();
+    (0..entries).step_by(BURST).all(|from| {
+        let numbers = from..entries.min(from + BURST as u64);
+        let keys: Vec<Key> = numbers.clone().map(key).collect();
+        numbers.zip(&mut values).for_each(|(number, value)| _ = value.of(number, 0));
+        local.set(&keys, |at| &values[at].0)
+    })
+}
+
+/// Hears and obeys until the parent is gone.
+pub(crate) fn obey<S: Store>() {
+    let mut store: Option<S> = None;
+    let mut seed = u64::from(std::process::id());
+    while let Some(words) = hear() {
+        let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
+        let number = |at: usize| number(at).unwrap_or(0);
+        match (words.first().map(String::as_str), &store) {
+            (Some("enter"), _) => {
+                store = words.get(1).and_then(|path| S::attach(path));
+                report(if store.is_some() { "entered" } else { "no cache" });
+            }
+            (Some("make"), _) => {
+                store = S::create(number(1) as usize, number(2) as usize).ok();
+                let full = store.as_ref().and_then(S::local);
+                let full =
+                    full.is_some_and(|mut local| fill(&mut local, number(1), number(2) as usize));
+                report(if full { "entered" } else { "no cache" });
+            }
+            (Some("round"), Some(store)) => {
+                let Some(mut local) = store.local() else { return report("no access") };
+                seed += 1 << 32;
+                let slot = Duration::from_micros(number(5));
+                let lap = race::<S>(&mut local, &words[1], number(4), seed, slot);
+                report(&format!("lap {} {} {}", lap.0, lap.1, lap.2.as_nanos()));
+            }
+            _ => report("what?"),
+        }
+    }
+}
+
+/// Does a workload for about `slot`.
+fn race<S: Store>(
+    local: &mut S::Local<'_>,
+    work: &str,
+    entries: u64,
+    seed: u64,
+    slot: Duration,
+) -> (u64, u64, Duration) {
+    let length = if work.ends_with("-1k") { 1024 } else { 64 };
+    let bound = if work.starts_with("get-hot") { entries.min(HOT) } else { entries };
+    // Of 256 operations so many are sets.
+    let sets = match work.split('-').next() {
+        Some("set") => 256,
+        Some("mix90") => 26,
+        _ => 0,
+    };
+    let mut runner = Runner {
+        dice: Dice::new(seed, 0),
+        values: (0..S::BATCH).map(|_| Values::new(length)).collect(),
+        numbers: vec![0; S::BATCH],
+        keys: vec![Key::default(); S::BATCH],
+        bound,
+    };
+    timed(slot, || {
+        let mut wrong = 0;
+        for _ in 0..BURST / S::BATCH {
+            let is_set = sets == 256 || sets > 0 && runner.dice.below(256) < sets;
+            wrong += if is_set { runner.set(local) } else { runner.get(local) };
+        }
+        black_box(wrong)
+    })
+}
+
+struct Runner {
+    dice: Dice,
+    values: Vec<Values>,
+    numbers: Vec<u64>,
+    keys: Vec<Key>,
+    bound: u64,
+}
+
+impl Runner {
+    #[inline(always)]
+    fn draw(&mut self) {
+        for (number, place) in self.numbers.iter_mut().zip(&mut self.keys) {
+            *number = self.dice.below(self.bound);
+            *place = key(*number);
+        }
+    }
+
+    #[inline(always)]
+    fn get(&mut self, local: &mut impl StoreLocal) -> u64 {
+        self.draw();
+        let (mut right, numbers, values) = (0, &self.numbers, &self.values[0]);
+        let answered = local.get(&self.keys, |at, value| {
+            right += u64::from(value.is_some_and(|value| values.is(numbers[at], value)));
+        });
+        if answered { self.keys.len() as u64 - right } else { self.keys.len() as u64 }
+    }
+
+    #[inline(always)]
+    fn set(&mut self, local: &mut impl StoreLocal) -> u64 {
+        self.draw();
+        let version = self.dice.bits() as u8;
+        for (value, number) in self.values.iter_mut().zip(&self.numbers) {
+            value.of(*number, version);
+        }
+        let values = &self.values;
+        u64::from(!local.set(&self.keys, |at| &values[at].0)) * self.keys.len() as u64
+    }
+}
