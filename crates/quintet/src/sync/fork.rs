@@ -30,6 +30,7 @@ pub(crate) fn thread_key() -> usize {
 }
 
 /// How often this process descends from a fork since [`watch`], and the thread that came along last.
+#[inline(always)]
 pub(crate) fn seen() -> (usize, usize) {
     // ORDERING: the survivor is stored before the count, by the only thread of the child.
     (FORKS.load(Ordering::Acquire), SURVIVOR.load(Ordering::Relaxed))

@@ -48,7 +48,7 @@ pub(crate) trait Upper: Sync {
     /// A record had to leave a full window; it is freed afterwards.
     fn left(&self, link: Link);
     /// A dead peer's seat is recovered. `busy`: it was in mid-operation, which is completed or undone.
-    fn recovered(&self, busy: bool);
+    fn recovered(&self, seat: u32, busy: bool);
 }
 
 /// How long an operation waits for a living peer by default.

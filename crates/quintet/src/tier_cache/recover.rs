@@ -69,7 +69,7 @@ impl Repair<'_, '_> {
     fn run(&self, dead: Owner) -> Result<(), MapError> {
         let mut phase = self.seat.phase()?;
         if let Some(upper) = self.map.upper {
-            upper.recovered(phase != Phase::Idle);
+            upper.recovered(self.number, phase != Phase::Idle);
         }
         if phase == Phase::Planned {
             let plan = self.seat.body()?;

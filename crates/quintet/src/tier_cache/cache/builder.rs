@@ -15,6 +15,7 @@ pub struct CacheBuilder {
     seats: u32,
     evicts: bool,
     exact: bool,
+    leases: bool,
     access: Access,
 }
 
@@ -27,6 +28,7 @@ impl Default for CacheBuilder {
             seats: 128,
             evicts: true,
             exact: false,
+            leases: false,
             access: Access::default(),
         }
     }
@@ -79,6 +81,12 @@ impl CacheBuilder {
         self
     }
 
+    /// Values can be leased, that is read where they lie ([`CacheHandle::lease`](super::CacheHandle::lease)); stores take a little longer.
+    pub fn leases(mut self) -> Self {
+        self.leases = true;
+        self
+    }
+
     /// Who may use the cache: its creator by default.
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
@@ -94,6 +102,7 @@ impl CacheBuilder {
             max_value: 0,
             pace: 1,
             evicts: self.evicts,
+            leases: self.leases,
         }
     }
 

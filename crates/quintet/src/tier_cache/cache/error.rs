@@ -31,6 +31,8 @@ pub enum CacheError {
     Forked,
     /// Every namespace is in use.
     TooManyNamespaces,
+    /// The cache was made without leases, or the handle holds as many as it can.
+    NoLeases,
     /// The sink refused an entry, which therefore stays.
     Sink(String),
     /// A value could not be brought into or out of its format.
@@ -71,6 +73,9 @@ impl fmt::Display for CacheError {
             Self::TooManyNamespaces => {
                 out.write_str("too many namespaces: reuse one, or flush and prefix keys instead")
             }
+            Self::NoLeases => out.write_str(
+                "no lease: create the cache with leases, or end one of this handle's first",
+            ),
             Self::Sink(why) => write!(out, "the sink refused: {why}"),
             Self::Format(why) => write!(out, "format: {why}"),
             Self::Busy => MapError::Busy.fmt(out),

@@ -9,6 +9,7 @@
 //! **F4.** A further block is named by its predecessor before it is taken, and names its head before it counts as chained.
 
 use super::block::{Block, chain, owner_word};
+use super::lease::LIMBO;
 use super::view::{Age, Global, View};
 use crate::sync::prefetch::prefetch_write;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -200,6 +201,11 @@ impl<'a> View<'a> {
         };
         if let Some(age) = self.ages.get(link.record as usize) {
             store_hint(Point::Age, age, 0);
+        }
+        if self.sizes.leases {
+            store(point, record.word(), word.freed().prepared(LIMBO).0);
+            self.leave_limbo(link);
+            return Ok(());
         }
         store(point, record.word(), word.freed().0);
         if !keeps {

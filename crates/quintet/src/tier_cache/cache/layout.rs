@@ -22,8 +22,16 @@ pub(super) const GLOBAL_WORDS: usize = 64;
 /// Leases a seat can hold at once.
 pub(super) const SEAT_LEASES: usize = 8;
 
-pub(super) const FIELDS: [&str; 7] =
-    ["buckets", "blocks", "seats", "words of a block", "longest value", "pace", "eviction"];
+pub(super) const FIELDS: [&str; 8] = [
+    "buckets",
+    "blocks",
+    "seats",
+    "words of a block",
+    "longest value",
+    "pace",
+    "eviction",
+    "leases",
+];
 
 /// The sizes of a cache, all recorded in its header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,17 +44,27 @@ pub(crate) struct Sizes {
     /// Insertions per tick of the recency clock; 0: every access ticks.
     pub(crate) pace: u32,
     pub(crate) evicts: bool,
+    pub(crate) leases: bool,
 }
 
 impl Sizes {
-    pub(super) fn fields(self) -> [u64; 7] {
-        let evicts = self.evicts as u32;
-        [self.buckets, self.blocks, self.seats, self.block_words, self.max_value, self.pace, evicts]
-            .map(u64::from)
+    pub(super) fn fields(self) -> [u64; 8] {
+        let (evicts, leases) = (self.evicts as u32, self.leases as u32);
+        [
+            self.buckets,
+            self.blocks,
+            self.seats,
+            self.block_words,
+            self.max_value,
+            self.pace,
+            evicts,
+            leases,
+        ]
+        .map(u64::from)
     }
 
     /// Reads the fields of a header, none of which is trusted.
-    pub(super) fn from_fields(fields: [u64; 7]) -> Result<Self, OpenError> {
+    pub(super) fn from_fields(fields: [u64; 8]) -> Result<Self, OpenError> {
         let small = |at: usize| {
             u32::try_from(fields[at]).map_err(|_| SegmentError::Mismatch {
                 field: FIELDS[at],
@@ -62,6 +80,7 @@ impl Sizes {
             max_value: small(4)?,
             pace: small(5)?,
             evicts: fields[6] != 0,
+            leases: fields[7] != 0,
         };
         sizes.geometry().verify()?;
         if !sizes.block_words.is_power_of_two() || !(16..=512).contains(&sizes.block_words) {

@@ -13,7 +13,7 @@
 //! | `write` | the frame of a writing operation |
 //! | `evict`, `sink` | recency, the hand, victims; where they go |
 //! | `ops`, `many`, `scan`, `typed` | conditional stores, batches, scans, typed fronts |
-//! | `spaces`, `flight`, `maintain` | namespaces, single flight, the optional thread |
+//! | `spaces`, `flight`, `lease`, `maintain` | namespaces, single flight, pinned values, the optional thread |
 //! | `sweep` | orphans and outlived entries |
 //! | `clock`, `stats`, `hash`, `error` | what their names say |
 //! | `builder`, `handle` | the public face |
@@ -29,6 +29,7 @@ mod free;
 mod handle;
 mod hash;
 mod layout;
+mod lease;
 mod maintain;
 mod many;
 mod ops;
@@ -53,6 +54,7 @@ pub use check::CheckReport;
 pub use error::CacheError;
 pub use handle::{CacheHandle, CacheReader, SetReport, Version};
 pub use layout::MAX_KEY;
+pub use lease::Lease;
 pub use maintain::{Maintained, Maintenance};
 pub use scan::{Scan, ScannedEntry};
 pub use sink::{Departed, EvictionSink};
@@ -127,8 +129,9 @@ impl Upper for TierCache {
         self.deliver_forced(link);
     }
 
-    fn recovered(&self, busy: bool) {
+    fn recovered(&self, seat: u32, busy: bool) {
         let view = self.view();
+        view.end_leases(seat);
         add(Point::Sweep, view.global(Global::Recoveries), busy as u64);
         store(Point::Sweep, view.global(Global::SweepWanted), 1);
     }
@@ -156,7 +159,7 @@ impl TierCache {
             return Err(SegmentError::Unsupported.into());
         }
         let values = sizes.fields();
-        let fields: [_; 7] = std::array::from_fn(|at| (FIELDS[at], values[at]));
+        let fields: [_; FIELDS.len()] = std::array::from_fn(|at| (FIELDS[at], values[at]));
         let body = sizes.offsets().end;
         let segment = create(&Shape { kind: KIND, format: FORMAT, fields: &fields, body })?;
         let made = Self::enter(segment)?;

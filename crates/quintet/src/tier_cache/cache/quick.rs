@@ -26,41 +26,78 @@ fn load(word: &AtomicU64) -> u64 {
 /// The words of a key are these. The padding of the last one is zero.
 #[inline(always)]
 fn same(key: &[u8], words: &[AtomicU64]) -> bool {
-    let mut different = 0;
-    let chunks = key.chunks_exact(8);
-    let rest = chunks.remainder();
-    for (chunk, word) in chunks.zip(words) {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(chunk);
-        different |= u64::from_le_bytes(bytes) ^ load(word);
+    if let (Some((low, high)), [first, second]) = (halves(key), words) {
+        return (low ^ load(first)) | (high ^ load(second)) == 0;
     }
-    if let ([_, ..], Some(word)) = (rest, words.last()) {
-        let mut bytes = [0; 8];
-        bytes[..rest.len()].copy_from_slice(rest);
-        different |= u64::from_le_bytes(bytes) ^ load(word);
-    }
-    different == 0
+    super::read::words_of(key).zip(words).all(|(word, place)| load(place) == word)
+}
+
+/// The two words of a key of sixteen bytes, the most common length of ids.
+#[inline(always)]
+fn halves(key: &[u8]) -> Option<(u64, u64)> {
+    let key: &[u8; 16] = key.try_into().ok()?;
+    let both = u128::from_le_bytes(*key);
+    Some((both as u64, (both >> 64) as u64))
 }
 
 /// Replaces the content of a vector by the first `bytes` of these words.
 #[inline(always)]
 fn fill(value: &mut Vec<u8>, words: &[AtomicU64], bytes: usize) {
-    if value.capacity() < words.len() * 8 {
-        value.reserve(words.len() * 8 - value.len().min(words.len() * 8));
-    }
     value.clear();
     if value.capacity() < words.len() * 8 {
-        return;
+        value.reserve(words.len() * 8);
     }
-    let to = value.as_mut_ptr();
+    let mut to = value.as_mut_ptr();
+    let mut lines = words.chunks_exact(8);
+    for line in &mut lines {
+        copy_line(line, to);
+        // SAFETY: the capacity covers all words.
+        to = unsafe { to.add(64) };
+    }
+    for word in lines.remainder() {
+        // SAFETY: the capacity covers all words; the address need not be aligned.
+        unsafe { to.cast::<u64>().write_unaligned(load(word).to_le()) };
+        // SAFETY: as above.
+        to = unsafe { to.add(8) };
+    }
+    debug_assert!(bytes <= words.len() * 8);
+    // SAFETY: the words cover at least so many bytes (the caller rounds up to words), all of them just written.
+    unsafe { value.set_len(bytes) };
+}
+
+/// Copies eight words to a place with room for them. Each byte is of some moment, which is all that a copy to be certified needs.
+#[inline(always)]
+fn copy_line(words: &[AtomicU64], to: *mut u8) {
+    debug_assert_eq!(words.len(), 8);
+    #[cfg(all(target_arch = "x86_64", not(any(quintet_tsan, miri))))]
+    // SAFETY: eight words are readable at the one place and 64 bytes writable at the other; the compiler takes the
+    // block for an access to any memory, and assumes nothing about what was read.
+    unsafe {
+        std::arch::asm!(
+            "movdqu {a}, [{from}]",
+            "movdqu {b}, [{from} + 16]",
+            "movdqu {c}, [{from} + 32]",
+            "movdqu {d}, [{from} + 48]",
+            "movdqu [{to}], {a}",
+            "movdqu [{to} + 16], {b}",
+            "movdqu [{to} + 32], {c}",
+            "movdqu [{to} + 48], {d}",
+            from = in(reg) words.as_ptr(),
+            to = in(reg) to,
+            a = out(xmm_reg) _,
+            b = out(xmm_reg) _,
+            c = out(xmm_reg) _,
+            d = out(xmm_reg) _,
+            options(nostack, preserves_flags),
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(any(quintet_tsan, miri)))))]
     for (index, word) in words.iter().enumerate() {
-        // SAFETY: word `index` lies inside the capacity, as just checked.
+        // SAFETY: the caller's room for eight words.
         let place = unsafe { to.add(8 * index) };
         // SAFETY: as above; the address need not be aligned.
         unsafe { place.cast::<u64>().write_unaligned(load(word).to_le()) };
     }
-    // SAFETY: the words cover at least so many bytes, all of them just written.
-    unsafe { value.set_len(bytes.min(words.len() * 8)) };
 }
 
 impl View<'_> {
@@ -78,8 +115,7 @@ impl View<'_> {
         prefetch_read(payload.last()?);
         let generation = record.state().generation();
         let meta = Meta(load(meta));
-        let keys = key.len().div_ceil(8);
-        let values = meta.value().div_ceil(8);
+        let (keys, values) = ((key.len() + 7) >> 3, (meta.value() + 7) >> 3);
         let space_word = self.spaces.get(space as usize * SPACE_WORDS + 1)?;
         // ORDERING: Acquire; partner: the flush, as in `View::space_generation`.
         let flushes = space_word.load(Ordering::Acquire) as u32;

@@ -11,6 +11,7 @@
 use super::block::Block;
 use super::error::CacheError;
 use super::handle::CacheHandle;
+use super::lease::{LIMBO, is_limbo_of};
 use super::view::{Age, DEADLINE_MS, Global, View};
 use crate::sync::{AtomicU64, Ordering};
 use crate::tier_cache::MapError;
@@ -34,7 +35,8 @@ impl View<'_> {
         let Ok(record) = self.memory.record(head.record) else { return true };
         let word = record.state();
         let owns = matches!(word.state(), Some(RecordState::Live | RecordState::Prepared(_)));
-        !owns || word.generation() != head.generation
+        let living = owns && word.generation() == head.generation;
+        !living && !is_limbo_of(word, head.generation)
     }
 
     /// The seat that prepared a block is in no operation: seen between two looks at the same word.
@@ -67,6 +69,11 @@ impl View<'_> {
                     false
                 }
                 Some(RecordState::Chained) => self.is_orphan(Block::of(record)),
+                Some(RecordState::Prepared(LIMBO)) => {
+                    let generation = word.generation().wrapping_sub(1);
+                    self.leave_limbo(Link { record: index, generation });
+                    false
+                }
                 Some(RecordState::Prepared(seat)) => self.is_abandoned(seat),
                 _ => false,
             };

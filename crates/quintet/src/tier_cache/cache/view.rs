@@ -34,8 +34,6 @@ pub(super) enum Global {
     Orphans = 33,
     /// Orphan sweeps.
     Sweeps = 34,
-    /// Leases of living and perhaps of dead seats: none are looked for while it is 0.
-    Leases = 40,
     /// The process that runs the maintenance thread.
     Maintainer = 48,
 }

@@ -126,7 +126,8 @@ impl<'c> CacheHandle<'c> {
             return Err(error);
         }
         let found = self.inner.frame.plan.found;
-        self.inner.keeps = !self.spares() && self.inner.kept.len() < KEPT_BLOCKS;
+        self.inner.keeps =
+            !self.spares() && !self.view.sizes.leases && self.inner.kept.len() < KEPT_BLOCKS;
         self.inner.carry_out()?;
         if self.inner.frame.plan.out.is_some() {
             self.view.count(self.inner.number, Count::Forced, 1);

@@ -4,6 +4,7 @@ mod basic;
 mod churn;
 mod crashes;
 mod hostile;
+mod leases;
 mod oracle;
 mod processes;
 mod semantics;
