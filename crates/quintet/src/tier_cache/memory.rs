@@ -15,7 +15,7 @@ use super::plan::{MAX_WRITES, Plan, Write};
 #[cfg(test)]
 use super::step::crash_point;
 use super::step::{Point, store};
-use super::word::{Cell, Control, Link, MAX_BUCKETS, Owner, Phase, RecordWord};
+use super::word::{Cell, Control, InputHash, Link, MAX_BUCKETS, Owner, Phase, RecordWord};
 use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
 use crate::sync::pair::Selected;
@@ -166,6 +166,13 @@ impl<'a> Memory<'a> {
         // ORDERING: as in `cell`.
         #[cfg(not(test))]
         Some(crate::sync::pair::select(both, mask, word))
+    }
+
+    /// What the base of a key names, if one of its two bases is the key's.
+    #[inline(always)]
+    pub(crate) fn base_link(&self, input: InputHash) -> Option<Link> {
+        let (home, base) = (input.bucket() as usize, Cell::base_of(input.hash()));
+        self.select(home, Cell::KEY_AND_BASE, base)?.second().map(Link::from_word)
     }
 
     pub(crate) fn cell_word(&self, entry: u64) -> Result<&'a AtomicPair, MapError> {

@@ -3,7 +3,7 @@
 use super::error::CacheError;
 use super::handle::{CacheHandle, SetReport};
 use crate::sync::prefetch::prefetch_read;
-use crate::tier_cache::word::{Cell, InputHash, Link};
+use crate::tier_cache::word::InputHash;
 use std::time::Duration;
 
 /// Keys whose memory is asked for ahead.
@@ -58,10 +58,8 @@ impl CacheHandle<'_> {
             }
         }
         for input in &inputs[..count] {
-            let (home, base) = (input.bucket() as usize, Cell::base_of(input.hash()));
-            let selected = memory.select(home, Cell::KEY_AND_BASE, base);
-            let link = selected.and_then(|selected| selected.second()).map(Link::from_word);
-            if let Some(Ok(record)) = link.map(|link| memory.record(link.record)) {
+            let record = memory.base_link(*input).map(|link| memory.record(link.record));
+            if let Some(Ok(record)) = record {
                 for word in record.words().iter().step_by(8).take(2) {
                     prefetch_read(word);
                 }

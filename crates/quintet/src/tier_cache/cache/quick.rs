@@ -8,7 +8,7 @@ use super::layout::SPACE_WORDS;
 use super::view::View;
 use crate::sync::prefetch::prefetch_read;
 use crate::sync::{AtomicU64, Ordering, fence};
-use crate::tier_cache::word::{Cell, Link};
+use crate::tier_cache::word::Link;
 
 /// A hit, and the tick it carried.
 #[derive(Clone, Copy, Debug)]
@@ -105,9 +105,7 @@ impl View<'_> {
     #[inline(always)]
     pub(super) fn quick(&self, space: u32, key: &[u8], value: &mut Vec<u8>) -> Option<Quick> {
         let input = self.input(space, key);
-        let (home, base) = (input.bucket() as usize, Cell::base_of(input.hash()));
-        let selected = self.memory.select(home, Cell::KEY_AND_BASE, base)?;
-        let link = Link::from_word(selected.second()?);
+        let link = self.memory.base_link(input)?;
         let record = self.memory.record(link.record).ok()?;
         let words = record.words();
         let [_, _, meta, tick, expiry, next, payload @ ..] = words else { return None };

@@ -19,11 +19,10 @@ use super::read::words_of;
 use super::stats::Count;
 use super::view::View;
 use crate::sync::AtomicU64;
-use crate::sync::pair::select;
 use crate::tier_cache::MapError;
 use crate::tier_cache::plan::{Task, Verdict, Want};
 use crate::tier_cache::step::{Point, store, store_payload};
-use crate::tier_cache::word::{Cell, InputHash, Link, Probe, RecordState};
+use crate::tier_cache::word::{InputHash, Link, Probe, RecordState};
 
 /// What a placed entry met.
 #[derive(Clone, Copy, Debug)]
@@ -85,10 +84,8 @@ impl<'c> CacheHandle<'c> {
             Some(block) => view.expect_block(*block),
             None => view.expect_block(self.cursor),
         }
-        let bases = view.memory.both(input.bucket() as usize);
-        let (slice, link) = select(bases, Cell::KEY_AND_BASE, Cell::base_of(input.hash()));
-        if slice < 2 {
-            view.expect_block(Link::from_word(link).record);
+        if let Some(link) = view.memory.base_link(input) {
+            view.expect_block(link.record);
         }
     }
 
