@@ -6,8 +6,7 @@
 //! | integers, ids, counters | [`WordMap`] | any `u64` to any `u64`, one cache line per operation, growth paid a few entries at a time |
 //! | a table read all the time, changed now and then | [`TwinMap`] | two copies: a read costs what a plain `hashbrown` read costs |
 //! | a set that only grows | [`SeenSet`] | every record gets an id once; all threads help to grow it |
-//!
-//! A cache that processes share, in shared memory, is being built on the same rooms.
+//! | a cache that several processes share | [`TierCache`] | LRU in shared memory that survives `kill -9` of any process |
 //!
 //! # Promises
 //!
@@ -53,11 +52,6 @@ pub mod word_map;
 pub use item_set::ItemSet;
 pub use region::{AllocError, Pages};
 pub use seen_set::{SeenPrints, SeenSet};
-#[cfg(all(
-    feature = "shm",
-    any(target_os = "linux", target_os = "android"),
-    not(any(quintet_loom, quintet_shuttle, miri))
-))]
 pub use tier_cache::cache::{self, TierCache};
 pub use twin_map::{TwinMap, TwinSet};
 pub use word_map::WordMap;

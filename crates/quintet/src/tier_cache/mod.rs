@@ -17,6 +17,7 @@
 //! | `check` | the nine invariants |
 //! | `map` | the map, its handles, the three stages of an add |
 //! | `shared` | the map in a segment that processes share |
+//! | `cache` | the cache on top of it |
 //! | `situations` | the 24 situations two operations can meet in |
 
 #[cfg(all(
@@ -24,6 +25,13 @@
     any(target_os = "linux", target_os = "android"),
     not(any(quintet_loom, quintet_shuttle, miri))
 ))]
+pub mod cache;
+#[cfg(not(all(
+    feature = "shm",
+    any(target_os = "linux", target_os = "android"),
+    not(any(quintet_loom, quintet_shuttle, miri))
+)))]
+#[path = "absent_cache.rs"]
 pub mod cache;
 mod check;
 mod error;

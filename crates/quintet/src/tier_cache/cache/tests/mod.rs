@@ -3,6 +3,8 @@
 mod basic;
 mod churn;
 mod crashes;
+mod format;
+mod histories;
 mod hostile;
 mod leases;
 mod oracle;
