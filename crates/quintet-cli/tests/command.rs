@@ -204,7 +204,7 @@ fn a_tiny_race_of_caches_runs_by_processes() {
         BTreeSet::from(["get-64b", "get-hot-64b", "set-64b", "mix90-64b", "get-1k", "set-1k"]);
     assert_eq!(names(&lines, "workload"), workloads);
     let tables = names(&lines, "table");
-    for name in ["quintet", "lmdb", "moka (one process)", "quick_cache (one process)"] {
+    for name in ["quintet", "heed (LMDB)", "moka (one process)", "quick_cache (one process)"] {
         assert!(tables.contains(name), "{name} is missing from {tables:?}");
     }
     for server in ["redis", "memcached"] {
@@ -251,6 +251,22 @@ fn torture_prints_its_seed_first_and_finds_nothing() {
         assert_eq!((&line["family"], &line["seed"]), (&"reclaim".into(), &7.into()));
         assert_eq!((&line["violations"], &line["leaks"]), (&0.into(), &0.into()));
         assert!(line["operations"].as_u64() > Some(0));
+    }
+}
+
+/// The short form of the kill soak.
+#[cfg(target_os = "linux")]
+#[test]
+fn killed_processes_lose_nothing_of_a_cache() {
+    let output = quintet(&["torture", "--family", "cache", "--seconds", "4", "--json", "-"]);
+    let lines = lines(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines:?} {}", text(&output.stderr));
+    assert_eq!(lines.len(), 2);
+    for line in lines {
+        for field in ["violations", "lost", "hangs", "leaks"] {
+            assert_eq!(line[field], 0, "{field}: {line}");
+        }
+        assert!(line["kills"].as_u64() >= Some(4) && line["cycles"].as_u64() >= Some(1), "{line}");
     }
 }
 

@@ -33,7 +33,7 @@ fn obeys<S: Store>() {
     assert!(local.set(&keys[..1], |_| &values[7]), "{}", S::LABEL.name);
     drop(local);
     // LMDB opens a file once per process; the others have a second way in.
-    let second = store.path().filter(|_| !S::LABEL.name.starts_with("lmdb"));
+    let second = store.path().filter(|_| !S::LABEL.name.starts_with("heed"));
     let second = second.map(|path| S::attach(&path).expect("its own path"));
     let mut local = second.as_ref().unwrap_or(&store).local().expect("access");
     look(&mut local, &mut seen);

@@ -3,6 +3,8 @@
 //! A family joins by a file here and one line in [`families`]: a list of checks, each of which runs
 //! for a share of the time and reports what it did.
 
+#[cfg(target_os = "linux")]
+mod cache;
 mod controls;
 mod item;
 mod linear;
@@ -56,6 +58,8 @@ fn families() -> Vec<Family> {
         Family { name: "word", checks: word::checks() },
         Family { name: "item", checks: item::checks() },
         Family { name: "tier-map", checks: tier_map::checks() },
+        #[cfg(target_os = "linux")]
+        Family { name: "cache", checks: cache::checks() },
         Family { name: "seen", checks: seen::checks() },
     ]
 }
@@ -63,6 +67,10 @@ fn families() -> Vec<Family> {
 /// Runs the torture.
 pub(crate) fn run(args: &TortureArgs) -> Result<Exit, Fail> {
     if tier_map::work() {
+        return Ok(Exit::Fine);
+    }
+    #[cfg(target_os = "linux")]
+    if cache::work() {
         return Ok(Exit::Fine);
     }
     let families = choose(args.family.as_deref())?;

@@ -18,6 +18,9 @@ pub(super) struct Verdict {
     /// Steps of the checker per operation; 1 means that the threads took turns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) overlap: Option<f64>,
+    /// Times that everybody was killed and what was left was verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cycles: Option<u64>,
     /// Processes killed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) kills: Option<u64>,
@@ -59,6 +62,7 @@ impl Verdict {
         parts.extend(self.overlap.map(|overlap| format!("overlap {overlap:.2}")));
         parts.push(format!("{} violations", self.violations));
         parts.extend(self.unknown.filter(|n| *n > 0).map(|n| format!("{n} unknown")));
+        parts.extend(self.cycles.map(|n| format!("{n} cycles")));
         parts.extend(self.kills.map(|n| format!("{n} kills")));
         parts.extend(self.hangs.map(|n| format!("{n} hangs")));
         parts.extend(self.lost.map(|n| format!("{n} lost")));

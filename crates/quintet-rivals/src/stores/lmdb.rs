@@ -48,8 +48,9 @@ enum Never {}
 
 impl<const BATCH: usize> Store for Lmdb<BATCH> {
     const LABEL: Label =
-        Label::new(if BATCH == 1 { "lmdb" } else { "lmdb (256 in a transaction)" }, "heed 0.23.1");
+        Label::new(if BATCH == 1 { "heed (LMDB)" } else { "heed (LMDB, 256 per txn)" }, "0.23.1");
     const BATCH: usize = BATCH;
+    const MAPS: bool = true;
     type Local<'a> = LmdbLocal<'a>;
 
     fn create(entries: usize, value: usize) -> Result<Self, String> {

@@ -11,7 +11,7 @@ pub struct Memcached<const BATCH: usize>(Server);
 
 impl<const BATCH: usize> Store for Memcached<BATCH> {
     const LABEL: Label = Label {
-        name: if BATCH == 1 { "memcached" } else { "memcached (16 in a pipeline)" },
+        name: if BATCH == 1 { "memcached" } else { "memcached (16 at a time)" },
         version: None,
     };
     const BATCH: usize = BATCH;

@@ -33,6 +33,8 @@ pub trait Store: Sized + 'static {
     const LABEL: Label;
     /// How many keys a thread asks for at once.
     const BATCH: usize = 1;
+    /// Whether processes that enter map its memory, so that their first touch of each page costs more than the later ones.
+    const MAPS: bool = false;
     /// A thread's access.
     type Local<'a>: StoreLocal
     where

@@ -17,10 +17,8 @@ fn arguments(socket: &Path) -> Vec<String> {
 }
 
 impl<const BATCH: usize> Store for Redis<BATCH> {
-    const LABEL: Label = Label {
-        name: if BATCH == 1 { "redis" } else { "redis (16 in a pipeline)" },
-        version: None,
-    };
+    const LABEL: Label =
+        Label { name: if BATCH == 1 { "redis" } else { "redis (16 at a time)" }, version: None };
     const BATCH: usize = BATCH;
     type Local<'a> = RedisLocal;
 

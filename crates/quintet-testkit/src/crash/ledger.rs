@@ -14,6 +14,8 @@ pub enum Entry {
     Add(u64),
     /// Replace the value.
     Update(u64),
+    /// Add the key or replace its value.
+    Set(u64),
     /// Remove the key.
     Remove,
     /// Look the key up.
@@ -53,6 +55,7 @@ impl Ledger {
             |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
         match words[0] {
             "add" => self.begin(number(1), Entry::Add(number(2))),
+            "set" => self.begin(number(1), Entry::Set(number(2))),
             "update" => self.begin(number(1), Entry::Update(number(2))),
             "remove" => self.begin(number(1), Entry::Remove),
             "get" => self.begin(number(1), Entry::Get),
@@ -89,7 +92,7 @@ impl Ledger {
         let present = states.iter().any(Option::is_some);
         match entry {
             // If the key was there, it may have left just before.
-            Entry::Add(value) => states.push(Some(value)),
+            Entry::Add(value) | Entry::Set(value) => states.push(Some(value)),
             Entry::Update(value) if present => states.push(Some(value)),
             Entry::Remove if present => states.push(None),
             _ => {}
@@ -130,6 +133,7 @@ impl Ledger {
                 self.absent(key, &states);
                 vec![Some(value)]
             }
+            (Entry::Set(value), Answer::Done) => vec![Some(value)],
             (Entry::Add(_), Answer::Refused) if !values.is_empty() => {
                 values.iter().copied().map(Some).collect()
             }
@@ -204,6 +208,20 @@ mod tests {
         let lines = ["add 1 5", "done 1", "remove 1", "done 1"];
         assert!(book(&lines).unwrap().close(|_| Some(5)).is_err());
         assert_eq!(book(&lines).unwrap().close(|_| None), Ok(0));
+    }
+
+    #[test]
+    fn a_set_takes_effect_whatever_was_there() {
+        for lines in [&["set 1 6", "done 1"][..], &["add 1 5", "done 1", "set 1 6", "done 1"]] {
+            assert_eq!(book(lines).unwrap().close(|_| Some(6)), Ok(1));
+            assert!(book(lines).unwrap().close(|_| Some(5)).is_err());
+            assert!(book(lines).unwrap().close(|_| None).is_err());
+        }
+        for end in [Some(5), Some(6)] {
+            let lines = ["add 1 5", "done 1", "set 1 6"];
+            assert_eq!(book(&lines).unwrap().close(|_| end), Ok(1));
+        }
+        assert!(book(&["set 1 6", "refused 1"]).is_err());
     }
 
     #[test]

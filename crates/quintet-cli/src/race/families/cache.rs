@@ -172,7 +172,7 @@ impl<S: Store> Company<S> {
     fn hire(&self) -> Result<Child, Wrong> {
         let mut child = racer(&format!("race-cache {}", S::LABEL.name))?;
         match self.store.as_ref().and_then(S::path) {
-            Some(path) => child.tell(&format!("enter {path}")),
+            Some(path) => child.tell(&format!("enter {path} {}", self.keys)),
             None => child.tell(&format!("make {} {}", self.keys, self.value)),
         }
         expect(&child, "entered")?;

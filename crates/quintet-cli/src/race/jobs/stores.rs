@@ -1,4 +1,4 @@
-//! The processes of a race of caches. They hear the lines of `shared`; `enter PATH` and `make ENTRIES VALUE` differ.
+//! The processes of a race of caches. They hear the lines of `shared`; `enter PATH ENTRIES` and `make ENTRIES VALUE` differ.
 
 use super::shared::{hear, timed};
 use crate::race::keys::Dice;
@@ -53,6 +53,16 @@ pub(crate) fn fill(local: &mut impl StoreLocal, entries: u64, length: usize) -> 
     })
 }
 
+/// Looks at every entry once, so that every page is mapped. False if one is missing.
+fn tour(local: &mut impl StoreLocal, entries: u64) -> bool {
+    let mut seen = 0;
+    for from in (0..entries).step_by(BURST) {
+        let keys: Vec<Key> = (from..entries.min(from + BURST as u64)).map(key).collect();
+        local.get(&keys, |_, value| seen += u64::from(value.is_some()));
+    }
+    seen == entries
+}
+
 /// Hears and obeys until the parent is gone.
 pub(crate) fn obey<S: Store>() {
     let mut store: Option<S> = None;
@@ -63,7 +73,9 @@ pub(crate) fn obey<S: Store>() {
         match (words.first().map(String::as_str), &store) {
             (Some("enter"), _) => {
                 store = words.get(1).and_then(|path| S::attach(path));
-                report(if store.is_some() { "entered" } else { "no cache" });
+                let local = store.as_ref().and_then(S::local);
+                let seen = local.is_some_and(|mut local| !S::MAPS || tour(&mut local, number(2)));
+                report(if seen { "entered" } else { "no cache" });
             }
             (Some("make"), _) => {
                 store = S::create(number(1) as usize, number(2) as usize).ok();

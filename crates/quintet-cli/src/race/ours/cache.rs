@@ -22,6 +22,7 @@ impl Ours {
 
 impl Store for Ours {
     const LABEL: Label = Label::new("quintet", VERSION);
+    const MAPS: bool = true;
     type Local<'a> = OursLocal<'a>;
 
     fn create(entries: usize, value: usize) -> Result<Self, String> {
@@ -94,6 +95,7 @@ pub(crate) struct Many(Ours);
 impl Store for Many {
     const LABEL: Label = Label::new("quintet (16 at a time)", VERSION);
     const BATCH: usize = 16;
+    const MAPS: bool = true;
     type Local<'a> = ManyLocal<'a>;
 
     fn create(entries: usize, value: usize) -> Result<Self, String> {

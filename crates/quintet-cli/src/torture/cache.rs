@@ -1,0 +1,374 @@
+//! Worker processes on one cache, killed at any time; what they had acknowledged must be there, whole.
+//!
+//! A worker is this program again. It reports every operation before and after, and a sink reports what it evicts before it is gone.
+//! In cycles of about a second all workers die, the cache is repaired and verified block by block, and a ledger is
+//! compared with its content.
+//!
+//! Workers share the cache, never a key, except one: a number all of them count up.
+
+use super::verdict::Verdict;
+use super::{Check, Order};
+use quintet::cache::{CacheError, CacheHandle, CacheReader, Departed, Place, TierCache};
+use quintet_testkit::Rng;
+use quintet_testkit::crash::{Child, ledger::Answer, ledger::Entry, ledger::Ledger, report, task};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        Check { name: "kill -9, nothing evicted", run: |order| run(order, Form::Keeping) },
+        Check { name: "kill -9, evicting to a sink", run: |order| run(order, Form::Evicting) },
+    ]
+}
+
+/// What kind of cache.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Roomy, and never evicts: every acknowledged entry must be found.
+    Keeping,
+    /// Too small for all keys: an acknowledged entry is found, or the sink has seen it.
+    Evicting,
+}
+
+impl Form {
+    fn create(self, place: &Place) -> Result<TierCache, String> {
+        let builder = TierCache::builder().handles(32);
+        let made = match self {
+            Self::Keeping => builder.capacity(8 << 20).no_evict().create(place),
+            Self::Evicting => builder.capacity(512 << 10).create(place),
+        };
+        made.map_err(|error| error.to_string())
+    }
+}
+
+/// Keys of a worker.
+const KEYS: u64 = 128;
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Kills of a cycle.
+const KILLS: usize = 100;
+/// The number that all count up.
+const COUNTER: &[u8] = b"counter";
+
+/// The bytes of a key: some fit into a block with their value, some do not.
+fn key_bytes(key: u64) -> Vec<u8> {
+    let mut bytes = format!("key-{key:x}-").into_bytes();
+    bytes.resize(bytes.len() + (key % 7 * key % 40) as usize, b'.');
+    bytes
+}
+
+fn key_of(bytes: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    u64::from_str_radix(text.strip_prefix("key-")?.split('-').next()?, 16).ok()
+}
+
+/// The bytes of a value: of many lengths, all of them telling which value it is.
+fn value_bytes(value: u64) -> Vec<u8> {
+    let mut random = Rng::with_seed(value);
+    let length = match random.u32(..8) {
+        0..4 => random.usize(8..64),
+        4..7 => random.usize(64..400),
+        _ => random.usize(400..2000),
+    };
+    let mut bytes = value.to_le_bytes().to_vec();
+    bytes.extend(std::iter::repeat_with(|| random.u8(..)).take(length - 8));
+    bytes
+}
+
+/// Which value these bytes are; `None` if they are none.
+fn value_of(bytes: &[u8]) -> Option<u64> {
+    let value = u64::from_le_bytes(*bytes.first_chunk()?);
+    (value_bytes(value) == bytes).then_some(value)
+}
+
+fn departure(entry: &Departed) -> String {
+    if entry.key == COUNTER {
+        return "counter left".to_owned();
+    }
+    match (key_of(&entry.key), value_of(&entry.value)) {
+        (Some(key), Some(value)) => format!("left {key} {value}"),
+        _ => format!("corrupt departure of {:?}", entry.key.escape_ascii().to_string()),
+    }
+}
+
+/// Does a worker's task, if this process is one; it ends by being killed.
+pub(super) fn work() -> bool {
+    let Some(task) = task() else { return false };
+    let words: Vec<&str> = task.split(' ').collect();
+    let ["cache", name, worker, seed] = words[..] else { return false };
+    let (Ok(worker), Ok(seed)) = (worker.parse::<u64>(), seed.parse::<u64>()) else {
+        return false;
+    };
+    if let Err(error) = toil(name, worker, seed) {
+        report(&format!("failed {error}"));
+    }
+    true
+}
+
+fn toil(name: &str, worker: u64, seed: u64) -> Result<(), String> {
+    let opened = TierCache::attach(&Place::Name(name.to_owned()));
+    let mut cache = opened.map_err(|error| error.to_string())?;
+    cache.set_sink(|batch: &[Departed]| {
+        batch.iter().for_each(|entry| report(&departure(entry)));
+        Ok(())
+    });
+    let mut handle = cache.handle().map_err(|error| error.to_string())?;
+    handle.set_timeout(PATIENCE);
+    let mut random = Rng::with_seed(seed);
+    report("ready");
+    for step in 0.. {
+        let key = worker << 32 | random.u64(..KEYS);
+        operate(&mut handle, key, seed << 32 | step, random.u32(..16));
+    }
+    Ok(())
+}
+
+fn operate(handle: &mut CacheHandle<'_>, key: u64, value: u64, choice: u32) {
+    let (name, bytes) = (key_bytes(key), value_bytes(value));
+    let told = |done: bool| if done { format!("done {key}") } else { format!("refused {key}") };
+    let answer = match choice {
+        0..5 => {
+            report(&format!("set {key} {value}"));
+            handle.set(&name, &bytes).map(|_| told(true))
+        }
+        5 => {
+            report(&format!("add {key} {value}"));
+            handle.add(&name, &bytes, None).map(told)
+        }
+        6..8 => {
+            report(&format!("update {key} {value}"));
+            handle.replace(&name, &bytes, None).map(told)
+        }
+        8..10 => {
+            report(&format!("remove {key}"));
+            handle.remove(&name).map(told)
+        }
+        10 => {
+            report("counting");
+            handle.incr(COUNTER, 1, Some(0), None).map(|_| "counted".to_owned())
+        }
+        _ => {
+            report(&format!("get {key}"));
+            handle.get(&name).map(|found| match found.as_deref().map(value_of) {
+                Some(Some(value)) => format!("saw {key} {value}"),
+                Some(None) => format!("corrupt value of {key}"),
+                None => format!("missed {key}"),
+            })
+        }
+    };
+    report(&match answer {
+        Ok(answer) => answer,
+        // Without effect.
+        Err(CacheError::Full) if choice == 10 => "counting nothing".to_owned(),
+        Err(CacheError::Full) => format!("busy {key}"),
+        Err(error) => format!("failed {key}: {error}"),
+    });
+}
+
+fn run(order: &Order, form: Form) -> Verdict {
+    let kind = if form == Form::Keeping { "keeping" } else { "evicting" };
+    let name = format!("torture-{}-{kind}", std::process::id());
+    let place = Place::Name(name.clone());
+    let _ = TierCache::remove(&place);
+    let mut soak = Soak {
+        name,
+        form,
+        workers: order.threads.clamp(2, 8),
+        random: Rng::with_seed(order.seed),
+        life: 0,
+        ledger: Ledger::default(),
+        counted: 0,
+        uncertain: 0,
+        early: Vec::new(),
+        verdict: Verdict {
+            cycles: Some(0),
+            kills: Some(0),
+            lost: Some(0),
+            hangs: Some(0),
+            leaks: Some(0),
+            ..Verdict::default()
+        },
+    };
+    let end = Instant::now() + order.time;
+    let result = form.create(&place).and_then(|mut cache| soak.cycles(&mut cache, end));
+    let _ = TierCache::remove(&place);
+    if let Err(error) = result {
+        soak.verdict.violations += 1;
+        soak.verdict.notes.push(error);
+    }
+    soak.verdict
+}
+
+/// A soak: the book, and what was found.
+struct Soak {
+    name: String,
+    form: Form,
+    workers: usize,
+    random: Rng,
+    life: u64,
+    ledger: Ledger,
+    /// Acknowledged steps of the counter.
+    counted: u64,
+    /// Steps that began and were not answered.
+    uncertain: u64,
+    /// What new workers reported before they were ready.
+    early: Vec<String>,
+    verdict: Verdict,
+}
+
+impl Soak {
+    fn cycles(&mut self, cache: &mut TierCache, end: Instant) -> Result<(), String> {
+        let late = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&late);
+        cache.set_sink(move |batch: &[Departed]| {
+            let mut log = log.lock().map_err(|error| error.to_string())?;
+            log.extend(batch.iter().map(departure));
+            Ok(())
+        });
+        loop {
+            self.kill_for_a_while(end)?;
+            cache.recover().map_err(|error| error.to_string())?;
+            let mut lines = std::mem::take(&mut self.early);
+            lines.append(&mut late.lock().map_err(|error| error.to_string())?.split_off(0));
+            lines.iter().try_for_each(|line| self.hear(line))?;
+            self.judge(cache)?;
+            *self.verdict.cycles.get_or_insert(0) += 1;
+            let bad = !self.verdict.holds();
+            if bad || Instant::now() >= end {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Starts a worker. Taking its seat it may recover a dead one and report for it.
+    fn spawn(&mut self, worker: usize) -> Result<Child, String> {
+        self.life += 1;
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(program);
+        command.arg("torture");
+        let task = format!("cache {} {} {}", self.name, worker + 1, self.life);
+        let child = Child::of(command, &task).map_err(|error| error.to_string())?;
+        loop {
+            match child.line(PATIENCE) {
+                Some(line) if line == "ready" => return Ok(child),
+                Some(line) if line.starts_with("failed") => {
+                    return Err(format!("a worker did not start: {line}"));
+                }
+                Some(line) => self.early.push(line),
+                None => {
+                    *self.verdict.hangs.get_or_insert(0) += 1;
+                    return Err("a worker did not start: nobody alive stands in its way".to_owned());
+                }
+            }
+        }
+    }
+
+    fn kill_for_a_while(&mut self, end: Instant) -> Result<(), String> {
+        let all = 0..self.workers;
+        let mut workers = all.map(|worker| self.spawn(worker)).collect::<Result<Vec<_>, _>>()?;
+        // Heard when all are dead: a book that is kept meanwhile would take the time that kills need.
+        let mut dead = Vec::new();
+        for _ in 0..KILLS {
+            if Instant::now() >= end {
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(self.random.u64(..6000)));
+            let worker = self.random.usize(..self.workers);
+            workers[worker].kill().map_err(|error| error.to_string())?;
+            let next = self.spawn(worker)?;
+            dead.push(std::mem::replace(&mut workers[worker], next));
+        }
+        for mut worker in workers {
+            worker.kill().map_err(|error| error.to_string())?;
+            dead.push(worker);
+        }
+        *self.verdict.kills.get_or_insert(0) += dead.len() as u64;
+        dead.iter().try_for_each(|child| self.hear_out(child))
+    }
+
+    /// Hears everything that a dead worker reported.
+    fn hear_out(&mut self, child: &Child) -> Result<(), String> {
+        let mut counting = false;
+        for line in child.rest() {
+            counting = match &line[..] {
+                "counting" => true,
+                "counted" | "counting nothing" => false,
+                _ => counting,
+            };
+            self.hear(&line)?;
+        }
+        self.uncertain += u64::from(counting);
+        Ok(())
+    }
+
+    fn hear(&mut self, line: &str) -> Result<(), String> {
+        self.verdict.operations += 1;
+        match line {
+            "counting" | "counting nothing" | "counter left" => {}
+            "counted" => self.counted += 1,
+            line if line.starts_with("corrupt") => {
+                self.verdict.violations += 1;
+                self.verdict.notes.push(line.to_owned());
+            }
+            line => {
+                if !self.ledger.read(line)? {
+                    // Nobody alive is ever stopped here: whoever gives up has hung.
+                    *self.verdict.hangs.get_or_insert(0) += 1;
+                    self.verdict.notes.push(line.to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Verifies the cache, which nobody uses now, and compares it with the book.
+    fn judge(&mut self, cache: &TierCache) -> Result<(), String> {
+        let report = cache.check()?;
+        let reader = cache.reader();
+        let mut known = Vec::new();
+        let mut corrupt = 0;
+        let look = |key| {
+            let found = reader.get(key_bytes(key)).ok().flatten()?;
+            let Some(value) = value_of(&found) else {
+                corrupt += 1;
+                return None;
+            };
+            known.push((key, value));
+            Some(value)
+        };
+        let present = match self.ledger.close(look) {
+            Ok(present) => present as u64,
+            Err(error) => {
+                self.verdict.lost = Some(1);
+                self.verdict.notes.push(error);
+                return Ok(());
+            }
+        };
+        self.verdict.violations += corrupt;
+        let counter = self.judge_counter(&reader)?;
+        let leaks = report.entries.abs_diff(present + u64::from(counter));
+        *self.verdict.leaks.get_or_insert(0) += leaks;
+        // The next cycle begins with what is there.
+        self.ledger = Ledger::default();
+        for (key, value) in known {
+            self.ledger.begin(key, Entry::Add(value));
+            self.ledger.end(key, Answer::Done)?;
+        }
+        Ok(())
+    }
+
+    /// Every acknowledged step was counted, and no step twice. Says whether the number is there; once evicted it begins anew.
+    fn judge_counter(&mut self, reader: &CacheReader<'_>) -> Result<bool, String> {
+        let found = reader.get(COUNTER).map_err(|error| error.to_string())?;
+        let text = found.as_deref().map(|text| String::from_utf8_lossy(text).into_owned());
+        let number = text.as_ref().map_or(Ok(0), |text| text.parse::<u64>());
+        let number = number.map_err(|_| format!("the counter is {text:?}"))?;
+        let most = self.counted + self.uncertain;
+        let least = if self.form == Form::Keeping { self.counted } else { 0 };
+        if number < least || number > most {
+            self.verdict.lost = Some(1);
+            self.verdict.notes.push(format!("{number} counted, not {least} to {most}"));
+        }
+        Ok(found.is_some())
+    }
+}
