@@ -161,6 +161,28 @@ impl CacheHandle<'_> {
         Ok(evicted)
     }
 
+    /// Evicts up to `most` entries, the least recently used first, and returns them. They go to the sink as well, if there is one.
+    pub fn evict_oldest(&mut self, most: usize) -> Result<Vec<Departed>, CacheError> {
+        let mut gone = Vec::new();
+        let mut shunned = Vec::new();
+        while gone.len() < most {
+            let view = self.view;
+            let Some(victim) = view.next_victim(&mut self.ring, &shunned) else { break };
+            let copy = view.copy(victim).ok().flatten();
+            let went = match &self.cache.sink {
+                Some(_) => self.evict_to_sink(victim)? && view.entry_input(victim).is_none(),
+                None => self.evict(victim)?,
+            };
+            match (went, copy) {
+                (true, Some(entry)) => gone.push(departed(victim, entry)),
+                // Outlived: nobody wants it.
+                (true, None) => {}
+                (false, _) => shunned.push(victim.record),
+            }
+        }
+        Ok(gone)
+    }
+
     /// Adds again what a sink refused after a full window had put it out.
     pub(super) fn take_back(&mut self) {
         if self.cache.sink.is_none() {

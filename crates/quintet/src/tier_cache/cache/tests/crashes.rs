@@ -4,7 +4,7 @@
 
 use super::world::{advance, declare_dead, forget_recoverers, small, tiny_of};
 use crate::tier_cache::cache::*;
-use crate::tier_cache::step::{Fate, with_fate};
+use crate::tier_cache::step::{Fate, Point, with_fate};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -207,4 +207,42 @@ fn recoverers_die_too() {
     }
     println!("{runs} pairs of deaths");
     assert!(runs > 1_000);
+}
+
+/// A reader is in the middle of a copy when the entry is removed, the remover stops at its n-th store, and somebody else uses whatever is free:
+/// the copy is the old value, or none.
+#[test]
+fn a_copy_is_never_of_two_values() {
+    let mut reused = 0;
+    for n in 0.. {
+        let cache = set_up(small(), 64);
+        let (mut reader, mut other) = (cache.handle().unwrap(), cache.handle().unwrap());
+        while cache.stats().used_blocks < 60 {
+            let number = cache.len();
+            other.set(format!("filler{number}"), "x").unwrap();
+        }
+        let mut remover = Some(cache.handle().unwrap());
+        let mut points = 0;
+        let mut meanwhile = |point| {
+            let Some(mut dead) = remover.take_if(|_| point == Point::ReadValue) else { return };
+            points = with_fate(Fate::Stop(n), None, || drop(dead.remove("long"))).1;
+            other.set_no_evict(true);
+            // Every block that is free is used, in further blocks too.
+            reused += other.set("other", long(9)).is_ok() as usize;
+            declare_dead(&cache, &dead);
+            std::mem::forget(dead);
+        };
+        let (seen, _) =
+            with_fate(Fate::Each, Some(&mut meanwhile), || reader.get_versioned("long").unwrap());
+        if let Some((value, _)) = seen {
+            assert_eq!(value, long(1), "torn at {n}");
+        }
+        drop((reader, other));
+        cache.recover().unwrap();
+        cache.check().unwrap_or_else(|error| panic!("{error} at {n}"));
+        if n >= points {
+            break;
+        }
+    }
+    assert!(reused > 2, "{reused}");
 }

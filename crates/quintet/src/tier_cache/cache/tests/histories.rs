@@ -10,7 +10,8 @@ use std::time::Duration;
 struct Table([TierCache; 2], crate::sync::AtomicUsize);
 
 impl TableUnderTest for Table {
-    const OPS: &'static [Kind] = &[Kind::Get, Kind::InsertNew, Kind::Replace, Kind::Delete];
+    const OPS: &'static [Kind] =
+        &[Kind::Get, Kind::Put, Kind::InsertNew, Kind::Replace, Kind::Delete];
     type Handle<'t> = Access<'t>;
 
     fn handle(&self) -> Access<'_> {
@@ -45,6 +46,10 @@ impl HandleUnderTest for Access<'_> {
         let key = key.to_le_bytes();
         match op {
             Op::Get => Ret::Value(self.0.get(key).unwrap().map(|value| number(&value))),
+            Op::Put(value) => {
+                self.0.set(key, bytes(value)).unwrap();
+                Ret::Done
+            }
             Op::InsertNew(value) => Ret::Flag(self.0.add(key, bytes(value), None).unwrap()),
             Op::Replace(value) => Ret::Flag(self.0.replace(key, bytes(value), None).unwrap()),
             Op::Delete => Ret::Flag(self.0.remove(key).unwrap()),

@@ -148,3 +148,44 @@ fn a_death_repeats_a_delivery_at_most() {
         }
     }
 }
+
+/// While one handle delivers a victim, nobody else delivers it too.
+#[test]
+fn a_claimed_victim_is_passed_over() {
+    let mut cache = tiny(64);
+    let mut other = TierCache::attach_sealed(cache.inheritable().unwrap()).unwrap();
+    let theirs = logged(&mut other);
+    let ours = Log::default();
+    let to = Arc::clone(&ours);
+    cache.set_sink(move |batch: &[Departed]| {
+        other.handle().unwrap().evict_oldest(1).unwrap();
+        to.lock().unwrap().extend_from_slice(batch);
+        Ok(())
+    });
+    let mut handle = cache.handle().unwrap();
+    for number in 0..100 {
+        handle.set(format!("{number}"), "x").unwrap();
+    }
+    let (ours, theirs) = (ours.lock().unwrap(), theirs.lock().unwrap());
+    assert!(!ours.is_empty() && !theirs.is_empty());
+    let mut seen = HashMap::new();
+    for gone in ours.iter().chain(theirs.iter()) {
+        assert_eq!(seen.insert(gone.key.clone(), ()), None, "delivered twice");
+        assert!(!handle.contains(&gone.key).unwrap());
+    }
+}
+
+#[test]
+fn evictions_on_demand_return_the_oldest() {
+    let cache = super::world::tiny_of(small().exact_recency(), 64);
+    let mut handle = cache.handle().unwrap();
+    for number in 0..10u8 {
+        handle.set([number], [number; 200]).unwrap();
+    }
+    handle.get([0]).unwrap();
+    let gone = handle.evict_oldest(3).unwrap();
+    assert_eq!(gone.iter().map(|gone| gone.key[0]).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(gone[0].value, [1; 200]);
+    assert_eq!(handle.evict_oldest(100).unwrap().len(), 7);
+    assert_eq!((cache.len(), cache.stats().evicted), (0, 10));
+}
