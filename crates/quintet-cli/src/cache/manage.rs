@@ -138,7 +138,7 @@ pub(super) fn evict(args: &EvictArgs) -> Result<Exit, Fail> {
     let fail = |error| refused(&args.name, "evict from", &error);
     let mut handle = cache.handle().map_err(fail)?;
     let (expired, evicted) = match args.count {
-        Some(count) => (0, handle.evict_oldest(count).map_err(fail)?),
+        Some(count) => (0, handle.evict_oldest(count).map_err(fail)?.len()),
         None => {
             let (mut expired, mut evicted) = (0, 0);
             // A round is short; one that finds nothing is the last.

@@ -191,19 +191,6 @@ impl CacheHandle<'_> {
         }
     }
 
-    /// Evicts up to so many entries, the least recently used first, and says how many. Not even this evicts from a cache that never does.
-    pub fn evict_oldest(&mut self, count: usize) -> Result<usize, CacheError> {
-        if self.spares() {
-            return Err(CacheError::Full);
-        }
-        for done in 0..count {
-            if !self.evict_one()? {
-                return Ok(done);
-            }
-        }
-        Ok(count)
-    }
-
     /// In a full cache every set evicts: looking through the bits first, in vain, is left to one in [`DRY_SETS`].
     fn is_worth_looking(&mut self) -> bool {
         self.dry = self.dry.saturating_sub(1);

@@ -162,7 +162,11 @@ impl CacheHandle<'_> {
     }
 
     /// Evicts up to `most` entries, the least recently used first, and returns them. They go to the sink as well, if there is one.
+    /// A cache that never evicts refuses with [`CacheError::Full`].
     pub fn evict_oldest(&mut self, most: usize) -> Result<Vec<Departed>, CacheError> {
+        if self.spares() {
+            return Err(CacheError::Full);
+        }
         let mut gone = Vec::new();
         let mut shunned = Vec::new();
         while gone.len() < most {
