@@ -285,7 +285,7 @@ impl Control {
 
     /// Unlocked, one version on.
     pub(crate) const fn released(self) -> Self {
-        Self((self.0 + 1) & LOW48)
+        Self(self.0.wrapping_add(1) & LOW48)
     }
 }
 
@@ -352,7 +352,7 @@ impl RecordWord {
 
     /// Free, one generation on: no link to the record counts any more.
     pub(crate) const fn freed(self) -> Self {
-        Self((self.0 + 1) & LOW48)
+        Self(self.0.wrapping_add(1) & LOW48)
     }
 }
 

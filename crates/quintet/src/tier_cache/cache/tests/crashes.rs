@@ -217,10 +217,12 @@ fn a_copy_is_never_of_two_values() {
     for n in 0.. {
         let cache = set_up(small(), 64);
         let (mut reader, mut other) = (cache.handle().unwrap(), cache.handle().unwrap());
-        while cache.stats().used_blocks < 60 {
+        while cache.stats().used_blocks < 64 {
             let number = cache.len();
             other.set(format!("filler{number}"), "x").unwrap();
         }
+        // One block short of a value as long, whose further blocks will be those of the removed one.
+        assert!(other.remove("short").unwrap());
         let mut remover = Some(cache.handle().unwrap());
         let mut points = 0;
         let mut meanwhile = |point| {
