@@ -68,7 +68,9 @@ fn look_up_slow(
         let scanned =
             if map.verifies { scan::<true>(map, probe) } else { scan::<false>(map, probe) };
         crash_point!(Point::ReadAgain);
-        // ORDERING: the cell loads are Acquire: a scan that saw a store under the word sees the word locked or one version on.
+        // ORDERING: the cell loads are Acquire, and the fence makes the looks at generations so: a scan that saw a store under the word
+        // sees the word locked or one version on. Partner: the Release stores under the word.
+        fence(Ordering::Acquire);
         let after = map.memory.control(home);
         let quiet = before == after && before.owner().is_none();
         match (scanned, quiet) {

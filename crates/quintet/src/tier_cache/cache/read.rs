@@ -221,8 +221,9 @@ impl<'a> View<'a> {
             let before = self.memory.control(home);
             let tried = self.read_all(input, space, key, target);
             crash_point!(Point::ReadAgain);
-            // ORDERING: the cell loads are Acquire: a search that saw a store under the word sees the word locked or one
-            // version on.
+            // ORDERING: the cell loads are Acquire, and the fence makes the looks at generations so: a search that saw a
+            // store under the word sees the word locked or one version on. Partner: the Release stores under the word.
+            fence(Ordering::Acquire);
             let after = self.memory.control(home);
             let quiet = before == after && before.owner().is_none();
             match (tried, quiet) {
