@@ -13,7 +13,8 @@
 //! found in slots, or were told by somebody who did.
 //! **R3.** Between writing a record and the exchange of the slot no user code runs, so the record is the last of its arena, and
 //! the loser of the exchange takes it back at once.
-//! **R4.** Unit 0 is no record: id 0 means none.
+//! **R4.** Unit 0 is no record: id 0 means none. It has a place all the same, in a granule that is in the directory from the start: nobody looks
+//! there, but whoever asks the cache for it need not ask first whether there is a record.
 
 use super::budget::{Account, SeenError};
 use crate::region::Pages;
@@ -127,7 +128,7 @@ impl Arenas {
         pages: Pages,
         account: &Arc<Account>,
     ) -> Self {
-        Self {
+        let arenas = Self {
             directory: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
             stride: stride.next_multiple_of(align).max(1),
             align,
@@ -135,7 +136,9 @@ impl Arenas {
             pages,
             account: Arc::clone(account),
             extents: Mutex::new(Extents { buffers: Vec::new(), granules: 0 }),
-        }
+        };
+        arenas.part(0); // (R4)
+        arenas
     }
 
     /// Units that so many bytes take.
@@ -209,7 +212,7 @@ impl Arenas {
     fn comfortable(&self, granules: u64) -> u64 {
         let granule_bytes = self.stride * GRANULE as usize;
         let bytes = (granules as usize).saturating_mul(granule_bytes).min(LARGEST_EXTENT);
-        let bytes = if bytes >= HUGE { bytes.next_multiple_of(HUGE) } else { bytes };
+        let bytes = if bytes >= HUGE / 4 { bytes.next_multiple_of(HUGE) } else { bytes };
         (bytes / granule_bytes).max(1) as u64
     }
 

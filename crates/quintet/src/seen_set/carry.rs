@@ -28,7 +28,7 @@ pub(super) const REACH: usize = if MODEL { 2 } else { 32 };
 struct Fill {
     /// The line of T at which the cluster begins.
     start: usize,
-    /// Slots in use, by line of S from `2 * start` on.
+    /// Slots in use, by line of S from `2 * start` on; of lines that the cluster has reached.
     used: [u8; 2 * REACH],
 }
 
@@ -63,19 +63,20 @@ impl Table {
         let range = self.chunk(chunk);
         let mut fill = self.cluster_of(range.start).map(Fill::new);
         // What comes before the chunk is carried once more, since it decides where the rest goes.
-        let first = fill.as_ref().map_or(range.start, |fill| fill.start);
-        let count = range.end - range.start + (range.start + lines - first) % lines;
-        for step in 0..count {
-            let line = (first + step) % lines;
+        let ahead = fill.as_ref().map_or(0, |fill| fill.distance(range.start, lines));
+        let mut line = fill.as_ref().map_or(range.start, |fill| fill.start);
+        for _ in 0..ahead + range.len() {
             let gap = match &mut fill {
                 Some(fill) => self.carry_line(line, fill, next),
                 None => self.copy_line(line, next),
             };
+            let after = self.after(line);
             if gap {
-                fill = Some(Fill::new((line + 1) % lines));
+                fill.get_or_insert_with(|| Fill::new(after)).start = after;
             } else if fill.as_ref().is_some_and(|fill| fill.distance(line, lines) + 1 >= REACH) {
                 fill = None;
             }
+            line = after;
         }
     }
 
@@ -84,10 +85,12 @@ impl Table {
         let lines = self.lines();
         let Some(start) = self.cluster_of(x / 2) else { return };
         let mut fill = Fill::new(start);
-        for step in 0..REACH.min(lines) {
-            if self.carry_line((start + step) % lines, &mut fill, next) {
+        let mut line = start;
+        for _ in 0..REACH.min(lines) {
+            if self.carry_line(line, &mut fill, next) {
                 return;
             }
+            line = self.after(line);
         }
     }
 
@@ -108,7 +111,8 @@ impl Table {
             while usize::from(fill.used[to]) == LINE {
                 to += 1;
             }
-            let place = &next.line((base + to) % lines).words()[usize::from(fill.used[to])];
+            let x = if base + to >= lines { base + to - lines } else { base + to };
+            let place = &next.line(x).words()[usize::from(fill.used[to])];
             fill.used[to] += 1;
             // ORDERING: Release: passes on the record; partner: `find_in`. Others store the same word here, or nothing (D2, D4).
             place.store(word, Ordering::Release);

@@ -26,11 +26,13 @@ use super::arena::Desk;
 use super::budget::{Account, SeenError};
 use super::builder::Settings;
 use super::ground::Ground;
-use super::table::{Seen, Table, Walk};
+use super::many::Gap;
+use super::table::{Seen, Table};
 use super::together::Meeting;
 use super::word::{FROZEN, Split};
 use crate::reclaim::{Brief, Domain, Handle, Section};
 use crate::roster::{Roster, Seat};
+use crate::sync::line::LINE;
 use crate::sync::{Arc, AtomicPtr, AtomicU64, MODEL, Ordering};
 use std::cell::Cell;
 use std::ptr;
@@ -146,10 +148,16 @@ impl Access {
 const KEPT_SHARE: usize = 64;
 
 impl Access {
+    /// A growth was met: there may be tables to free.
+    #[inline(always)]
+    pub(super) fn is_untidy(&self) -> bool {
+        self.untidy.get()
+    }
+
     /// Sees to tables that were left, between operations.
     #[inline(always)]
     pub(super) fn tidy_if_needed(&self, account: &Account) {
-        if self.untidy.get() {
+        if self.is_untidy() {
             self.tidy(account);
         }
     }
@@ -190,6 +198,14 @@ impl Core {
         sum
     }
 
+    /// The link to the table of a segment that [`Split::segment`] has named.
+    #[inline(always)]
+    pub(super) fn link(&self, segment: usize) -> &AtomicPtr<Table> {
+        debug_assert!(segment < self.roots.len());
+        // SAFETY: a segment is a number of `segment_bits` bits, and there are so many roots.
+        unsafe { self.roots.get_unchecked(segment) }
+    }
+
     /// Follows a link of a chain, if the section may.
     #[inline(always)]
     pub(super) fn follow<'s>(
@@ -206,30 +222,33 @@ impl Core {
         Ok(unsafe { table.as_ref() })
     }
 
-    /// Takes a record in, or finds it.
+    /// Takes a record in, or finds it; in a section that is open already, if there is one.
     #[inline(always)]
     pub(crate) fn insert(
         &self,
         access: &Access,
+        section: Option<&Brief<'_>>,
         hash: u64,
         tag: u64,
         entry: &mut impl Entry,
     ) -> Result<Outcome, SeenError> {
         let segment = self.split.segment(hash);
-        if let Some(brief) = access.handle.spot().enter() {
-            let told = self.insert_usual(access, &brief, segment, tag, entry);
-            drop(brief);
-            match told {
-                Usual::Done(outcome) => return Ok(outcome),
-                Usual::Reported(outcome, due) => {
-                    self.see_to(access, segment, due);
-                    return Ok(outcome);
-                }
-                Usual::Error(error) => return Err(error),
-                Usual::Not => {}
+        let told = match section {
+            Some(section) => self.insert_usual(access, section, segment, tag, entry),
+            None => match access.handle.spot().enter() {
+                Some(section) => self.insert_usual(access, &section, segment, tag, entry),
+                None => Usual::Not,
+            },
+        };
+        match told {
+            Usual::Done(outcome) => Ok(outcome),
+            Usual::Reported(outcome, due) => {
+                self.see_to(access, segment, due);
+                Ok(outcome)
             }
+            Usual::Error(error) => Err(error),
+            Usual::Not => self.insert_unusual(access, segment, tag, entry),
         }
-        self.insert_unusual(access, segment, tag, entry)
     }
 
     /// The usual case: there is a table, it is not being left, and the record or an EMPTY is found.
@@ -242,7 +261,7 @@ impl Core {
         tag: u64,
         entry: &mut impl Entry,
     ) -> Usual {
-        let Ok(Some(table)) = Self::follow(section, &self.roots[segment]) else {
+        let Ok(Some(table)) = Self::follow(section, self.link(segment)) else {
             return Usual::Not;
         };
         if !table.is_calm() {
@@ -277,11 +296,15 @@ impl Core {
         &self,
         access: &Access,
         hash: u64,
-        (table, walk, slot): (&Table, Walk, usize),
+        gap: Gap<'_>,
         entry: &mut impl Entry,
     ) -> Result<Option<Outcome>, SeenError> {
+        let Gap { table, line, slot } = gap;
+        if slot >= LINE || !table.is_calm() {
+            return Ok(None);
+        }
         let word = self.split.tag(hash) | entry.write()?;
-        if !table.take(walk, slot, word) {
+        if !Table::take_at(line, slot, word) {
             entry.take_back();
             return Ok(None);
         }

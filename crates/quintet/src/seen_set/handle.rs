@@ -176,19 +176,22 @@ impl<T: Hash + Eq + Send + Sync, S: BuildHasher> Handle<'_, T, S> {
         origin: Origin,
     ) -> Result<Insertion, SeenError> {
         let SeenSet { core, records, .. } = self.set;
+        // SAFETY: the place is that of a word of this set, or the word is 0.
+        if ahead.word != 0 && unsafe { records.is_at(ahead.place, &record) } {
+            return Ok(self.insertion(Outcome { word: ahead.word, new: false }));
+        }
         let id_mask = !core.split.tag_mask();
         let desk = &*self.access.desk;
         let mut entry = Typed { records, desk, record: &record, origin, id_mask };
-        if ahead.word != 0 && entry.is_at(ahead.place) {
-            return Ok(self.insertion(Outcome { word: ahead.word, new: false }));
-        }
         let mut outcome = None;
-        if let Some(place) = ahead.free {
-            outcome = core.insert_at(&self.access, hash, place, &mut entry)?;
+        if let (0, Some(gap)) = (ahead.word, ahead.gap) {
+            outcome = core.insert_at(&self.access, hash, gap, &mut entry)?;
         }
         let outcome = match outcome {
             Some(outcome) => outcome,
-            None => core.insert(&self.access, hash, core.split.tag(hash), &mut entry)?,
+            None => {
+                core.insert(&self.access, ahead.section, hash, core.split.tag(hash), &mut entry)?
+            }
         };
         if outcome.new {
             // Its bits are the set's now.
@@ -337,17 +340,19 @@ impl<S: BuildHasher> Handle<'_, [u8], S> {
     ) -> Result<Insertion, SeenError> {
         let SeenSet { core, records, .. } = self.set;
         records.check_width(record)?;
-        let id_mask = !core.split.tag_mask();
-        let mut entry = Text { records, desk: &self.access.desk, record, origin, id_mask };
-        if ahead.word != 0 && entry.is_at(ahead.place) {
+        // SAFETY: the place is that of a word of this set, or the word is 0.
+        if ahead.word != 0 && unsafe { records.is_at(ahead.place, record) } {
             return Ok(self.insertion(Outcome { word: ahead.word, new: false }));
         }
-        if let Some(place) = ahead.free {
-            if let Some(outcome) = core.insert_at(&self.access, hash, place, &mut entry)? {
+        let id_mask = !core.split.tag_mask();
+        let mut entry = Text { records, desk: &self.access.desk, record, origin, id_mask };
+        if let (0, Some(gap)) = (ahead.word, ahead.gap) {
+            if let Some(outcome) = core.insert_at(&self.access, hash, gap, &mut entry)? {
                 return Ok(self.insertion(outcome));
             }
         }
-        let outcome = core.insert(&self.access, hash, core.split.tag(hash), &mut entry)?;
+        let outcome =
+            core.insert(&self.access, ahead.section, hash, core.split.tag(hash), &mut entry)?;
         Ok(self.insertion(outcome))
     }
 

@@ -162,7 +162,8 @@ impl<S: BuildHasher> PrintsHandle<'_, S> {
     pub fn try_insert<Q: Hash + ?Sized>(&self, record: &Q) -> Result<bool, SeenError> {
         let hash = self.set.cut(self.set.hasher.hash_one(record));
         let word = self.set.core.split.print(hash);
-        self.set.core.insert(&self.access, hash, word, &mut Print(word)).map(|outcome| outcome.new)
+        let inserted = self.set.core.insert(&self.access, None, hash, word, &mut Print(word));
+        inserted.map(|outcome| outcome.new)
     }
 
     /// True if a record with this fingerprint was inserted. Linearizable.

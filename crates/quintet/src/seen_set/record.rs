@@ -158,6 +158,20 @@ impl<R: Record + ?Sized> Records<R> {
         self.arenas.locate(id).wrapping_add(self.head)
     }
 
+    /// Whether the record at a place is this one.
+    ///
+    /// # Safety
+    /// `locate` gave the place for a record that is in the set.
+    #[inline(always)]
+    pub(crate) unsafe fn is_at(&self, place: *const u8, record: &R) -> bool
+    where
+        R: Eq,
+    {
+        // SAFETY: a word is in the set after its record was written (R1), which lives as long as the set.
+        let kept = unsafe { R::view(place, self.width) };
+        kept == record
+    }
+
     /// The origin of an id that this set gave out.
     pub(crate) fn origin(&self, id: u64) -> Origin {
         if !self.parents {
@@ -226,16 +240,6 @@ pub(crate) struct Typed<'a, T> {
     pub(crate) id_mask: u64,
 }
 
-impl<T: Hash + Eq + Send + Sync> Typed<'_, T> {
-    /// Whether the record at a place is this one. The place is one that `locate` gave for a word of this set.
-    #[inline(always)]
-    pub(crate) fn is_at(&self, place: *const u8) -> bool {
-        // SAFETY: a word is in the set after its record was written (R1), which lives as long as the set.
-        let kept = unsafe { <T as sealed::Sealed>::view(place, self.records.width) };
-        kept == self.record
-    }
-}
-
 impl<T: Hash + Eq + Send + Sync> Entry for Typed<'_, T> {
     #[inline(always)]
     fn same(&self, word: u64) -> bool {
@@ -277,16 +281,6 @@ impl Text<'_> {
                 self.records.arenas.units(self.records.head + sealed::LENGTH + self.record.len())
             }
         }
-    }
-}
-
-impl Text<'_> {
-    /// Whether the record at a place is this one. The place is one that `locate` gave for a word of this set.
-    #[inline(always)]
-    pub(crate) fn is_at(&self, place: *const u8) -> bool {
-        // SAFETY: a word is in the set after its record was written (R1), which lives as long as the set.
-        let kept = unsafe { <[u8] as sealed::Sealed>::view(place, self.records.width) };
-        kept == self.record
     }
 }
 

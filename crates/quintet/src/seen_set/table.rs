@@ -71,6 +71,15 @@ pub(crate) struct Walk {
     left: usize,
 }
 
+/// What a look at one line has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sight {
+    /// The first FULL word with the tag sought, or 0.
+    pub(crate) word: u64,
+    /// The first gap, EMPTY or FROZEN, or [`LINE`].
+    pub(crate) gap: usize,
+}
+
 /// How a probe ended (T1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
@@ -200,7 +209,7 @@ impl Table {
 
     /// The line on which the probe for a tag or a word begins.
     #[inline(always)]
-    pub(crate) fn home(&self, tag: u64) -> &Line {
+    pub(super) fn home(&self, tag: u64) -> &Line {
         self.line(self.split.home(tag, self.lines.len()))
     }
 
@@ -223,7 +232,7 @@ impl Table {
     }
 
     #[inline(always)]
-    fn after(&self, line: usize) -> usize {
+    pub(super) fn after(&self, line: usize) -> usize {
         if line + 1 == self.lines.len() { 0 } else { line + 1 }
     }
 
@@ -242,6 +251,16 @@ impl Table {
             }
         }
         None
+    }
+
+    /// A look at one line that goes no further, without a branch on what it reads.
+    #[inline(always)]
+    pub(crate) fn sight(line: &Line, tag: u64, mask: u64) -> Sight {
+        let found = line.scan(tag, mask);
+        // ORDERING: Acquire, as in `find_in`.
+        let word = line.words()[found.alike.first_or_end() % LINE].load(Ordering::Acquire);
+        let known = !found.alike.is_empty() & is_full(word);
+        Sight { word: word & u64::from(known).wrapping_neg(), gap: found.gaps.first_or_end() }
     }
 
     /// Goes on to the end of the probe (T1). Called again it looks at the same line first (T2).
@@ -285,8 +304,14 @@ impl Table {
     /// Fills or freezes the EMPTY slot at which the probe ended. False if it is no longer EMPTY.
     #[inline(always)]
     pub(crate) fn take(&self, walk: Walk, slot: usize, word: u64) -> bool {
+        Self::take_at(self.line(walk.line), slot, word)
+    }
+
+    /// Fills or freezes a slot. False if it is not EMPTY.
+    #[inline(always)]
+    pub(crate) fn take_at(line: &Line, slot: usize, word: u64) -> bool {
         // ORDERING: Release: the record was written before (S5); partner: `look`. Acquire: the loser looks again.
-        self.line(walk.line).words()[slot]
+        line.words()[slot]
             .compare_exchange(EMPTY, word, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
     }

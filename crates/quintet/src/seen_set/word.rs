@@ -26,19 +26,20 @@ pub(crate) const FROZEN: u64 = 1 << 63;
 /// How hashes and words are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Split {
-    pub(crate) id_bits: u32,
     pub(crate) segment_bits: u32,
+    id_bits: u32,
+    tag_mask: u64,
 }
 
 impl Split {
     pub(crate) const fn new(id_bits: u32, segment_bits: u32) -> Self {
-        Self { id_bits, segment_bits }
+        Self { id_bits, segment_bits, tag_mask: u64::MAX << id_bits }
     }
 
     /// The bits of a word that hold the tag.
     #[inline(always)]
     pub(crate) const fn tag_mask(self) -> u64 {
-        u64::MAX << self.id_bits
+        self.tag_mask
     }
 
     /// The segment of a hash (B2).

@@ -17,6 +17,7 @@ use super::Ordering;
 pub(crate) const LINE: usize = if super::MODEL { 2 } else { 8 };
 
 /// The bit of a word that does not count for a gap.
+#[cfg(any(test, not(target_arch = "x86_64"), quintet_loom, quintet_shuttle, quintet_tsan, miri))]
 const SIGN: u64 = 1 << 63;
 
 /// Adjacent words on one cache line.
@@ -37,9 +38,6 @@ pub(crate) struct Found {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slots(u32);
 
-/// Bits per word in [`Slots`]: what the comparison leaves.
-const STRIDE: u32 = 2;
-
 impl Slots {
     #[inline(always)]
     pub(crate) fn is_empty(self) -> bool {
@@ -50,7 +48,15 @@ impl Slots {
     #[inline(always)]
     pub(crate) fn first(self) -> usize {
         debug_assert!(!self.is_empty());
-        (self.0.trailing_zeros() / STRIDE) as usize % LINE
+        self.0.trailing_zeros() as usize % LINE
+    }
+}
+
+impl Slots {
+    /// The first of them, or [`LINE`] if there is none. Without a branch.
+    #[inline(always)]
+    pub(crate) fn first_or_end(self) -> usize {
+        (self.0 | 1 << LINE).trailing_zeros() as usize
     }
 }
 
@@ -98,7 +104,7 @@ impl Line {
         for (index, word) in self.0.iter().enumerate() {
             // ORDERING: Acquire (L1); partner: the exchange that stored the word.
             let word = word.load(Ordering::Acquire);
-            let bit = 1 << (index as u32 * STRIDE);
+            let bit = 1 << index;
             alike |= if (word ^ sought) & mask >> 32 << 32 == 0 { bit } else { 0 };
             gaps |= if word & !SIGN == 0 { bit } else { 0 };
         }
@@ -108,12 +114,9 @@ impl Line {
 
 #[cfg(all(target_arch = "x86_64", not(any(quintet_loom, quintet_shuttle, quintet_tsan, miri))))]
 mod x86 {
-    use super::{Found, Line, SIGN, Slots};
+    use super::{Found, Line, Slots};
     use std::arch::asm;
     use std::arch::x86_64::*;
-
-    /// Every second bit: one per word.
-    const ONE_EACH: u32 = 0x5555;
 
     /// See [`Line::scan`].
     ///
@@ -138,32 +141,47 @@ mod x86 {
         }
         // SAFETY: SSE2 is there; the rest is arithmetic.
         unsafe {
-            // The lower halves never match but by chance: every second bit of the answer is dropped.
-            let upper = _mm_set1_epi64x((mask >> 32 << 32) as i64);
-            let tag = _mm_set1_epi64x((sought & mask) as i64);
-            let alike = |words| _mm_cmpeq_epi32(_mm_and_si128(words, upper), tag);
-            let low = _mm_set1_epi64x(!SIGN as i64);
-            let zero = |words| _mm_cmpeq_epi32(_mm_and_si128(words, low), _mm_setzero_si128());
-            let alike = bits([alike(a), alike(b), alike(c), alike(d)]);
-            let zeros = bits([zero(a), zero(b), zero(c), zero(d)]);
-            Found {
-                alike: Slots(alike >> 1 & ONE_EACH),
-                gaps: Slots(zeros & zeros >> 1 & ONE_EACH),
-            }
+            let uppers = [halves::<UPPER>(a, b), halves::<UPPER>(c, d)];
+            let lowers = [halves::<LOWER>(a, b), halves::<LOWER>(c, d)];
+            let count = _mm_set1_epi32((mask >> 32) as i32);
+            let tag = _mm_set1_epi32((sought >> 32 & mask >> 32) as i32);
+            let alike = uppers.map(|upper| _mm_cmpeq_epi32(_mm_and_si128(upper, count), tag));
+            // A gap is 0 but for the topmost bit, which the shift drops.
+            let gap = |upper, lower| _mm_or_si128(_mm_slli_epi32::<1>(upper), lower);
+            let zero = _mm_setzero_si128();
+            let gaps = [gap(uppers[0], lowers[0]), gap(uppers[1], lowers[1])]
+                .map(|word| _mm_cmpeq_epi32(word, zero));
+            Found { alike: Slots(bits(alike)), gaps: Slots(bits(gaps)) }
         }
     }
 
-    /// One bit per half word.
+    const UPPER: i32 = 0b11_01_11_01;
+    const LOWER: i32 = 0b10_00_10_00;
+
+    /// The upper or the lower halves of four words.
     ///
     /// # Safety
     /// SSE2 is there.
     #[inline(always)]
     #[allow(unused_unsafe, clippy::multiple_unsafe_ops_per_block)] // as above
-    unsafe fn bits([a, b, c, d]: [__m128i; 4]) -> u32 {
+    unsafe fn halves<const WHICH: i32>(a: __m128i, b: __m128i) -> __m128i {
         // SAFETY: the caller's promise.
         unsafe {
-            let halves = _mm_packs_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d));
-            _mm_movemask_epi8(halves) as u32
+            _mm_castps_si128(_mm_shuffle_ps::<WHICH>(_mm_castsi128_ps(a), _mm_castsi128_ps(b)))
+        }
+    }
+
+    /// One bit per word.
+    ///
+    /// # Safety
+    /// SSE2 is there.
+    #[inline(always)]
+    #[allow(unused_unsafe, clippy::multiple_unsafe_ops_per_block)] // as above
+    unsafe fn bits([first, last]: [__m128i; 2]) -> u32 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let eight = _mm_packs_epi32(first, last);
+            _mm_movemask_epi8(_mm_packs_epi16(eight, _mm_setzero_si128())) as u32
         }
     }
 }

@@ -242,16 +242,17 @@ impl<A: Seen<N>, const N: usize> Search<A, N> {
         A: 'a,
     {
         let mut wrong = 0;
+        let mut batch = Vec::with_capacity((AT_ONCE * (1 + known)) as usize);
         for start in new.clone().step_by(AT_ONCE as usize) {
-            let batch = start..(start + AT_ONCE).min(new.end);
-            let mut position = 0;
-            let each = batch.flat_map(|index| (0..=known).map(move |nth| (index, nth == 0)));
-            let numbers = each.map(|(index, is_new)| {
-                if is_new { index } else { new.start + dice.below(index - new.start + 1) }
-            });
-            A::insert_many(access, numbers.map(record), |is_new| {
-                wrong += u64::from(is_new != (position % (known + 1) == 0));
-                position += 1;
+            for index in start..(start + AT_ONCE).min(new.end) {
+                batch.push(record(index));
+                let known = (0..known).map(|_| new.start + dice.below(index - new.start + 1));
+                batch.extend(known.map(record::<N>));
+            }
+            let mut nth = 0;
+            A::insert_many(access, batch.drain(..), |is_new| {
+                wrong += u64::from(is_new != (nth == 0));
+                nth = if nth == known { 0 } else { nth + 1 };
             });
         }
         wrong
