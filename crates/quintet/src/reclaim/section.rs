@@ -132,6 +132,13 @@ impl<'a> Visit<'a> {
         allowed
     }
 
+    /// Whether the era is still the one in which the section was entered: nothing was retired that only this section holds back.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.restarts.get() == 0 && self.peek().check()
+    }
+
     /// From here on every load is safe without a check, and everything retired meanwhile is held back. For whatever
     /// cannot start again: iterators, long guards. To be called before the root is loaded.
     pub fn hold_all(&self) {

@@ -102,6 +102,17 @@ impl Account {
         Ok(())
     }
 
+    /// Bytes of a table that was given back stay with the set.
+    pub(crate) fn keep(&self, bytes: usize) {
+        self.tables.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that were kept hold records from now on.
+    pub(crate) fn hand_over(&self, bytes: usize) {
+        self.records.fetch_add(bytes, Ordering::Relaxed);
+        self.tables.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// Bytes of a table were returned.
     pub(crate) fn give_back(&self, bytes: usize) {
         self.tables.fetch_sub(bytes, Ordering::Relaxed);

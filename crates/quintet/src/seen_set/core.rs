@@ -51,6 +51,8 @@ pub(crate) trait Entry {
 pub(super) trait Pass {
     /// To be asked after each load of a link: may it be followed?
     fn check(&self) -> bool;
+    /// The section holds nothing back that was retired after it was entered.
+    fn is_current(&self) -> bool;
 }
 
 impl Pass for Section<'_> {
@@ -58,11 +60,19 @@ impl Pass for Section<'_> {
     fn check(&self) -> bool {
         (**self).check()
     }
+    #[inline(always)]
+    fn is_current(&self) -> bool {
+        (**self).is_current()
+    }
 }
 
 impl Pass for Brief<'_> {
     #[inline(always)]
     fn check(&self) -> bool {
+        Brief::check(self)
+    }
+    #[inline(always)]
+    fn is_current(&self) -> bool {
         Brief::check(self)
     }
 }
@@ -167,13 +177,14 @@ impl Core {
     pub(crate) fn new(settings: Settings) -> Self {
         let split = settings.split();
         let root = |_| AtomicPtr::new(ptr::null_mut());
+        let account = Arc::new(Account::new(settings.budget));
         Self {
             roots: (0..1usize << split.segment_bits).map(root).collect(),
             split,
             settings,
             domain: Domain::new(),
-            account: Arc::new(Account::new(settings.budget)),
-            ground: Ground::new(settings.pages),
+            ground: Ground::new(settings.pages, &account),
+            account,
             desks: Roster::new(),
             meeting: settings.is_together().then(|| Meeting::new(settings.wait_report)),
             growths: AtomicU64::new(0),
@@ -227,7 +238,7 @@ impl Core {
     pub(crate) fn insert(
         &self,
         access: &Access,
-        section: Option<&Brief<'_>>,
+        section: Option<&impl Pass>,
         hash: u64,
         tag: u64,
         entry: &mut impl Entry,

@@ -12,7 +12,11 @@
 //! **F1.** A plot is taken once at a time. Whoever finds it taken, or cannot have a mapping, gets a buffer of its own: nobody waits.
 //! **F2.** A plot is zero when it is taken: it was never written, or the pages it lay in are gone and so is its segment's turn.
 //! **F3.** A page is given back when every plot it touches has been left. Only whole plots are left, and only after the grace period of their table.
+//! **F4.** What a table has left may be kept for records, which need fresh memory at the same pace and need not find it zero: see `spare`. Such a plot is
+//! *reused*: no page is given back on its account but those that lie in what was not kept.
 
+use super::budget::Account;
+use super::spare::{Piece, Spare};
 use crate::region::heap::{Buffer, PIECE};
 use crate::region::{AllocError, Pages, is_mapped, mapping::Mapping};
 use crate::sync::line::Line;
@@ -28,11 +32,12 @@ const SMALLEST: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Ground {
     pages: Pages,
+    pub(super) spare: Arc<Spare>,
     generations: Mutex<Vec<(u32, Arc<Generation>)>>,
 }
 
 #[derive(Debug)]
-struct Generation {
+pub(super) struct Generation {
     mapping: Mapping,
     /// Where each segment's plot begins, in bytes, and where the last one ends.
     bounds: Vec<usize>,
@@ -46,6 +51,8 @@ enum State {
     Taken,
     /// Its table is gone.
     Left,
+    /// Its table is gone, and parts of it are kept for records (F4).
+    Reused,
 }
 
 /// The lines of a table.
@@ -60,11 +67,13 @@ pub(crate) struct Lines {
 #[derive(Debug)]
 enum Home {
     Own(Buffer<Line>),
-    /// `held`: bytes not yet given back.
+    /// `held`: bytes not yet given back. `reused`: others were kept (F4).
     Plot {
         generation: Arc<Generation>,
         segment: usize,
         held: usize,
+        reused: bool,
+        spare: Arc<Spare>,
     },
 }
 
@@ -74,8 +83,9 @@ unsafe impl Send for Lines {}
 unsafe impl Sync for Lines {}
 
 impl Ground {
-    pub(crate) fn new(pages: Pages) -> Self {
-        Self { pages, generations: Mutex::new(Vec::new()) }
+    pub(crate) fn new(pages: Pages, account: &Arc<Account>) -> Self {
+        let spare = Arc::new(Spare::new(account));
+        Self { pages, spare, generations: Mutex::new(Vec::new()) }
     }
 
     /// Lines for the table of a segment, all zero. `sizes` gives the lines of every segment's table of this generation.
@@ -113,7 +123,7 @@ impl Ground {
             }
         };
         drop(generations);
-        Generation::take(generation, segment)
+        Generation::take(generation, segment, &self.spare)
     }
 }
 
@@ -138,7 +148,7 @@ impl Generation {
     }
 
     /// The plot of a segment, if nobody has it (F1, F2).
-    fn take(this: Arc<Self>, segment: usize) -> Option<Lines> {
+    fn take(this: Arc<Self>, segment: usize, spare: &Arc<Spare>) -> Option<Lines> {
         let mut states = this.states.lock();
         if states[segment] != State::Fresh {
             return None;
@@ -152,12 +162,18 @@ impl Generation {
         }
         let first = this.mapping.start().as_ptr().wrapping_add(from).cast::<Line>();
         let len = (to - from) / size_of::<Line>();
-        let home = Home::Plot { generation: this, segment, held: to - from };
+        let (held, spare) = (to - from, Arc::clone(spare));
+        let home = Home::Plot { generation: this, segment, held, reused: false, spare };
         Some(Lines { first, len, home, unused: false })
     }
 
     fn is_over(&self) -> bool {
-        self.states.lock().iter().all(|state| *state == State::Left)
+        self.states.lock().iter().all(|state| matches!(state, State::Left | State::Reused))
+    }
+
+    /// Where an offset lies.
+    pub(super) fn place(&self, offset: usize) -> *mut u8 {
+        self.mapping.start().as_ptr().wrapping_add(offset)
     }
 
     /// Gives back the pages that only plots touch that were left (F3).
@@ -183,14 +199,19 @@ impl Lines {
         match &mut self.home {
             // SAFETY: the caller's promise.
             Home::Own(buffer) => unsafe { buffer.give_back() },
-            Home::Plot { generation, segment, held } => {
+            Home::Plot { generation, segment, held, reused, spare } => {
                 if *held <= PIECE {
                     return true;
                 }
                 *held -= PIECE;
                 let from = generation.bounds[*segment] + *held;
-                // SAFETY: the range is inside the plot, to whose lines nobody refers.
-                unsafe { generation.mapping.give_back(from..from + PIECE, from..from + PIECE) };
+                let range = from..from + PIECE;
+                if spare.offer(Piece::new(generation, range.clone())) {
+                    *reused = true;
+                } else {
+                    // SAFETY: the range is inside the plot, to whose lines nobody refers.
+                    unsafe { generation.mapping.give_back(range.clone(), range) };
+                }
                 false
             }
         }
@@ -214,12 +235,19 @@ impl Deref for Lines {
 
 impl Drop for Lines {
     fn drop(&mut self) {
-        if let Home::Plot { generation, segment, .. } = &self.home {
-            if self.unused {
-                generation.states.lock()[*segment] = State::Fresh;
-            } else {
-                generation.leave(*segment);
-            }
+        let Home::Plot { generation, segment, held, reused, spare } = &self.home else { return };
+        let from = generation.bounds[*segment];
+        let rest = from..from + held;
+        if self.unused {
+            generation.states.lock()[*segment] = State::Fresh;
+        } else if spare.offer(Piece::new(generation, rest.clone())) {
+            generation.states.lock()[*segment] = State::Reused;
+        } else if *reused {
+            generation.states.lock()[*segment] = State::Reused;
+            // SAFETY: the range is what is left of the plot, to whose lines nobody refers.
+            unsafe { generation.mapping.give_back(rest.clone(), rest) };
+        } else {
+            generation.leave(*segment);
         }
     }
 }
@@ -231,6 +259,10 @@ mod tests {
 
     fn sizes(segment: usize) -> Option<usize> {
         Some(20_000 + segment * 100)
+    }
+
+    fn ground(pages: Pages) -> Ground {
+        Ground::new(pages, &Arc::new(Account::new(None)))
     }
 
     fn is_zero(lines: &Lines) -> bool {
@@ -245,7 +277,7 @@ mod tests {
 
     #[test]
     fn plots_lie_side_by_side_and_are_zero() {
-        let ground = Ground::new(Pages::default());
+        let ground = ground(Pages::default());
         let plots: Vec<_> =
             (0..4).map(|segment| ground.lines(3, segment, sizes, 4).unwrap()).collect();
         for (segment, plot) in plots.iter().enumerate() {
@@ -260,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_plot_that_is_taken_gives_way_to_a_buffer() {
-        let ground = Ground::new(Pages::default());
+        let ground = ground(Pages::default());
         let first = ground.lines(1, 0, sizes, 2).unwrap();
         let mut second = ground.lines(1, 0, sizes, 2).unwrap();
         fill(&first);
@@ -280,7 +312,7 @@ mod tests {
     #[test]
     fn plots_are_left_in_any_order() {
         for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2], [2, 0, 3, 1]] {
-            let ground = Ground::new(Pages::Small);
+            let ground = ground(Pages::Small);
             let mut plots: Vec<_> =
                 (0..4).map(|segment| ground.lines(1, segment, sizes, 4).ok()).collect();
             plots.iter().flatten().for_each(fill);

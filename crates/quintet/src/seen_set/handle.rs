@@ -1,6 +1,6 @@
 //! A thread's registered access.
 
-use super::core::{Access, Outcome};
+use super::core::{Access, Outcome, Pass};
 use super::many::{Ahead, Kind};
 use super::record::{Origin, Record, Text, Typed};
 use super::{Insertion, RecordId, SeenError, SeenSet};
@@ -119,11 +119,11 @@ where
         self.handle.set.records.locate(self.handle.set.core.split.id(word))
     }
     #[inline(always)]
-    fn finish(
+    fn finish<P: Pass>(
         &mut self,
         (record, label): (T, u32),
         hash: u64,
-        ahead: Ahead<'_>,
+        ahead: Ahead<'_, P>,
     ) -> Result<(), SeenError> {
         let origin = Origin { parent: self.parent, label };
         let insertion = self.handle.put_hashed(record, hash, ahead, origin)?;
@@ -146,11 +146,11 @@ where
         self.handle.set.records.locate(self.handle.set.core.split.id(word))
     }
     #[inline(always)]
-    fn finish(
+    fn finish<P: Pass>(
         &mut self,
         (record, label): (&'r [u8], u32),
         hash: u64,
-        ahead: Ahead<'_>,
+        ahead: Ahead<'_, P>,
     ) -> Result<(), SeenError> {
         let origin = Origin { parent: self.parent, label };
         let insertion = self.handle.put_hashed(record, hash, ahead, origin)?;
@@ -172,7 +172,7 @@ impl<T: Hash + Eq + Send + Sync, S: BuildHasher> Handle<'_, T, S> {
         &self,
         record: T,
         hash: u64,
-        ahead: Ahead<'_>,
+        ahead: Ahead<'_, impl Pass>,
         origin: Origin,
     ) -> Result<Insertion, SeenError> {
         let SeenSet { core, records, .. } = self.set;
@@ -335,7 +335,7 @@ impl<S: BuildHasher> Handle<'_, [u8], S> {
         &self,
         record: &[u8],
         hash: u64,
-        ahead: Ahead<'_>,
+        ahead: Ahead<'_, impl Pass>,
         origin: Origin,
     ) -> Result<Insertion, SeenError> {
         let SeenSet { core, records, .. } = self.set;

@@ -183,6 +183,25 @@ fn loom_seen_contains_never_misses() {
     });
 }
 
+/// What was seen ahead is old when it is used: another thread takes the free slot, inserts the same key, or moves the table.
+#[test]
+fn loom_seen_many_against_an_insert() {
+    for theirs in [LOW, LOW_TOO, HIGH] {
+        crate::sync::model(1, move || {
+            let world = World::new(Growth::Spread);
+            let (one, two) = (world.handle(), world.handle());
+            let other = thread::spawn(move || insert(&one, theirs));
+            let keys = [LOW, LOW_TOO, LOW];
+            let mut told = Vec::new();
+            two.insert_many(keys.map(Watched::new), |insertion| told.push(insertion));
+            let ours = keys.into_iter().zip(told);
+            let told: Vec<_> = ours.chain([other.join().unwrap()]).collect();
+            drop(two);
+            world.end(&told);
+        });
+    }
+}
+
 /// Two members meet; the second wakes the first without a reason before it comes.
 #[test]
 fn loom_seen_rendezvous_with_spurious_wakes() {

@@ -17,7 +17,7 @@
 //! **K5.** No branch of `look` depends on what it reads: lines that arrive late hold up nothing but their own answers.
 
 use super::budget::SeenError;
-use super::core::{Access, Core};
+use super::core::{Access, Core, Pass};
 use super::table::Table;
 use crate::reclaim::Brief;
 use crate::sync::line::{LINE, Line};
@@ -29,10 +29,10 @@ use std::ptr;
 const GROUP: usize = 16;
 
 /// What a look ahead has found.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ahead<'s> {
+#[derive(Debug)]
+pub(super) struct Ahead<'s, P> {
     /// The section in which the look was.
-    pub(super) section: Option<&'s Brief<'s>>,
+    pub(super) section: Option<&'s P>,
     /// A word that may be the record's (K2), or 0.
     pub(super) word: u64,
     /// Where the record of that word lies.
@@ -49,7 +49,7 @@ pub(super) struct Gap<'s> {
     pub(super) slot: usize,
 }
 
-impl Ahead<'_> {
+impl Ahead<'_, Brief<'_>> {
     /// Nothing is known.
     pub(super) const NOTHING: Self = Self { section: None, word: 0, place: ptr::null(), gap: None };
 }
@@ -60,7 +60,8 @@ pub(super) trait Kind<X> {
     /// Where the record of a word lies; somewhere for the word 0.
     fn locate(&self, word: u64) -> *const u8;
     /// Inserts one.
-    fn finish(&mut self, item: X, hash: u64, ahead: Ahead<'_>) -> Result<(), SeenError>;
+    fn finish<P: Pass>(&mut self, item: X, hash: u64, ahead: Ahead<'_, P>)
+    -> Result<(), SeenError>;
 }
 
 /// Records on their way: those from `next` to `len`.
@@ -130,32 +131,41 @@ impl Core {
         kind: &mut impl Kind<X>,
     ) -> Result<(), SeenError> {
         let mut items = items.into_iter().fuse();
+        if self.meeting.is_some() {
+            return Self::one_by_one(items, kind);
+        }
         let mut groups = (Group::new(), Group::new());
-        // Whoever meets must notice that a meeting is called, and looks for itself.
-        while self.meeting.is_none() {
-            let Some(section) = access.handle.spot().enter() else { break };
-            let more = self.run(access, &section, &mut items, kind, &mut groups)?;
-            drop(section);
+        loop {
+            let more = match access.handle.spot().enter() {
+                Some(brief) => self.run(access, &brief, &mut items, kind, &mut groups)?,
+                None => self.run_slow(access, &mut items, kind, &mut groups)?,
+            };
             access.tidy_if_needed(&self.account);
             if !more {
                 return Ok(());
             }
         }
-        self.one_by_one(items, kind, groups.0)
     }
 
-    /// Without looking ahead: inside another section of this handle, or among those who meet.
+    /// [`run`](Self::run) where the usual section cannot be had: inside another one of this handle, or where entering takes a fence.
+    #[cold]
+    #[inline(never)]
+    fn run_slow<X>(
+        &self,
+        access: &Access,
+        items: &mut impl Iterator<Item = X>,
+        kind: &mut impl Kind<X>,
+        groups: &mut (Group<X>, Group<X>),
+    ) -> Result<bool, SeenError> {
+        self.run(access, &access.handle.pin(), items, kind, groups)
+    }
+
+    /// Among those who meet each must notice that a meeting is called, and looks for itself.
     #[cold]
     fn one_by_one<X>(
-        &self,
         items: impl Iterator<Item = X>,
         kind: &mut impl Kind<X>,
-        mut waiting: Group<X>,
     ) -> Result<(), SeenError> {
-        while waiting.next < waiting.len {
-            let index = waiting.next;
-            kind.finish(waiting.take(index), waiting.hashes[index], Ahead::NOTHING)?;
-        }
         for item in items {
             let hash = kind.hash(&item);
             kind.finish(item, hash, Ahead::NOTHING)?;
@@ -166,16 +176,16 @@ impl Core {
     /// Works in one section until there is something to hold back (K4): then true, and the first group waits to be finished. False if nothing is left
     /// to do.
     #[inline(always)]
-    fn run<'s, X>(
+    fn run<X>(
         &self,
         access: &Access,
-        section: &'s Brief<'s>,
+        section: &impl Pass,
         items: &mut impl Iterator<Item = X>,
         kind: &mut impl Kind<X>,
         groups: &mut (Group<X>, Group<X>),
     ) -> Result<bool, SeenError> {
         let (mut filling, mut finishing) = (&mut groups.1, &mut groups.0);
-        let (mut aims, mut other) = ([None; GROUP], [None; GROUP]);
+        let (mut aims, mut other): (Aims<'_>, Aims<'_>) = ([None; GROUP], [None; GROUP]);
         let (mut aims_filling, mut aims_finishing) = (&mut aims, &mut other);
         for (aim, &hash) in aims_finishing.iter_mut().zip(&finishing.hashes).take(finishing.len) {
             *aim = self.aim(section, hash);
@@ -191,7 +201,7 @@ impl Core {
             if finishing.len == 0 {
                 return Ok(false);
             }
-            if !section.check() || access.is_untidy() {
+            if !section.is_current() || access.is_untidy() {
                 break;
             }
         }
@@ -203,7 +213,7 @@ impl Core {
 
     /// Where a record begins to look.
     #[inline(always)]
-    fn aim<'s>(&self, section: &'s Brief<'s>, hash: u64) -> Option<(&'s Table, &'s Line)> {
+    fn aim<'s>(&self, section: &'s impl Pass, hash: u64) -> Option<(&'s Table, &'s Line)> {
         let table = Self::follow(section, self.link(self.split.segment(hash))).ok()??;
         let line = table.home(self.split.tag(hash));
         prefetch_read(ptr::from_ref(line));
@@ -213,7 +223,7 @@ impl Core {
     #[inline(always)]
     fn fill<'s, X>(
         &self,
-        section: &'s Brief<'s>,
+        section: &'s impl Pass,
         items: &mut impl Iterator<Item = X>,
         kind: &impl Kind<X>,
         group: &mut Group<X>,
@@ -250,7 +260,7 @@ impl Core {
     #[inline(always)]
     fn finish<'s, X>(
         &self,
-        section: &'s Brief<'s>,
+        section: &'s impl Pass,
         kind: &mut impl Kind<X>,
         group: &mut Group<X>,
         aims: &Aims<'s>,

@@ -12,6 +12,7 @@ mod iter;
 mod many;
 mod prints;
 mod record;
+mod spare;
 mod stats;
 mod table;
 mod together;
@@ -149,7 +150,7 @@ impl<R: Record + ?Sized, S> SeenSet<R, S> {
     fn from_builder(builder: SeenSetBuilder, hasher: S) -> Result<Self, SeenError> {
         let core = Core::new(builder.settings(builder.id_bits())?);
         core.prepare(builder.capacity_wanted())?;
-        let records = Records::new(&builder, core.split.ids(), &core.account)?;
+        let records = Records::new(&builder, core.split.ids(), &core.account, &core.ground.spare)?;
         let mark = next_mark(builder.id_bits());
         Ok(Self { core, records, hasher, counted: crate::sync::AtomicU64::new(0), mark })
     }

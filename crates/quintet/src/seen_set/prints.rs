@@ -4,6 +4,7 @@ use super::core::{Access, Core, Entry};
 use super::stats::SeenStats;
 use super::{SeenError, SeenSetBuilder};
 use crate::hash::{DefaultHashBuilder, WordMixer};
+use crate::reclaim::Brief;
 use std::hash::{BuildHasher, Hash};
 
 /// A set that keeps 64-bit fingerprints instead of records: 8 bytes per slot and nothing else, at the price of a small
@@ -162,7 +163,8 @@ impl<S: BuildHasher> PrintsHandle<'_, S> {
     pub fn try_insert<Q: Hash + ?Sized>(&self, record: &Q) -> Result<bool, SeenError> {
         let hash = self.set.cut(self.set.hasher.hash_one(record));
         let word = self.set.core.split.print(hash);
-        let inserted = self.set.core.insert(&self.access, None, hash, word, &mut Print(word));
+        let inserted =
+            self.set.core.insert(&self.access, None::<&Brief<'_>>, hash, word, &mut Print(word));
         inserted.map(|outcome| outcome.new)
     }
 

@@ -4,6 +4,7 @@ use super::arena::{Arenas, Desk};
 use super::budget::{Account, SeenError};
 use super::builder::SeenSetBuilder;
 use super::core::Entry;
+use super::spare::Spare;
 use crate::sync::Arc;
 use std::alloc::Layout;
 use std::hash::{BuildHasher, Hash};
@@ -122,6 +123,7 @@ impl<R: Record + ?Sized> Records<R> {
         builder: &SeenSetBuilder,
         ids: u64,
         account: &Arc<Account>,
+        spare: &Arc<Spare>,
     ) -> Result<Self, SeenError> {
         let wide = ids > 1 << 32;
         let origin = match (builder.parents, wide) {
@@ -136,7 +138,7 @@ impl<R: Record + ?Sized> Records<R> {
         // Byte strings with their own lengths are cut into units of 8 bytes.
         let stride = if R::TEXT && builder.width.is_none() { unit.size() } else { stride };
         Ok(Self {
-            arenas: Arenas::new(stride, unit.align(), ids, builder.pages_wanted(), account),
+            arenas: Arenas::new(stride, unit.align(), ids, builder.pages_wanted(), account, spare),
             parents: builder.parents,
             wide,
             head,

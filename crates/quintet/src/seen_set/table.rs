@@ -477,7 +477,8 @@ mod tests {
         const LINES: usize = 4;
         let account = Arc::new(Account::new(None));
         account.book_table(Table::bytes_for(LINES * LINE)).unwrap();
-        let lines = Ground::new(Pages::default()).lines(0, 0, |_| Some(LINES), 1).unwrap();
+        let lines =
+            Ground::new(Pages::default(), &account).lines(0, 0, |_| Some(LINES), 1).unwrap();
         let (split, slots) = (Split::new(32, 0), LINES * LINE);
         let plan = Plan { split, slots, before: 0, max_fill: 0.75, growths: 0, birth: 0 };
         let table = Table::try_new(plan, lines, &account).unwrap();

@@ -225,8 +225,8 @@ fn weigh<A: Seen<16>>(keys: u64, scale: &mut dyn FnMut()) {
 /// Known records asked for after each new one in `dup`.
 const KNOWN: u64 = 3;
 
-/// New records of a batch, with the known ones asked for after each: about the successors of one state.
-const AT_ONCE: u64 = 16;
+/// Records of a batch, new and known: the successors of a few states.
+const AT_ONCE: u64 = 64;
 
 struct Search<A, const N: usize>(PhantomData<A>);
 
@@ -242,9 +242,10 @@ impl<A: Seen<N>, const N: usize> Search<A, N> {
         A: 'a,
     {
         let mut wrong = 0;
-        let mut batch = Vec::with_capacity((AT_ONCE * (1 + known)) as usize);
-        for start in new.clone().step_by(AT_ONCE as usize) {
-            for index in start..(start + AT_ONCE).min(new.end) {
+        let mut batch = Vec::with_capacity(AT_ONCE as usize);
+        let at_once = AT_ONCE / (1 + known);
+        for start in new.clone().step_by(at_once as usize) {
+            for index in start..(start + at_once).min(new.end) {
                 batch.push(record(index));
                 let known = (0..known).map(|_| new.start + dice.below(index - new.start + 1));
                 batch.extend(known.map(record::<N>));
