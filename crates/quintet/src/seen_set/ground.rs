@@ -333,4 +333,32 @@ mod tests {
             }
         }
     }
+
+    /// A plot that is kept for records keeps its content, whatever its neighbours do (F4).
+    #[test]
+    fn a_kept_plot_is_nobodys_page_to_give_back() {
+        if !crate::region::is_mapped(PIECE) {
+            return;
+        }
+        for order in [[0, 2, 3], [3, 2, 0], [2, 0, 3]] {
+            let account = Arc::new(Account::new(None));
+            let ground = Ground::new(Pages::Small, &account);
+            let mut plots: Vec<_> =
+                (0..4).map(|segment| ground.lines(1, segment, sizes, 4).ok()).collect();
+            plots.iter().flatten().for_each(fill);
+            // As if there were tables enough for all of it, but only while this one goes.
+            account.keep(1 << 30);
+            drop(plots[1].take());
+            account.give_back(1 << 30);
+            let kept = ground.spare.take(1).expect("kept");
+            // SAFETY: the piece is ours alone.
+            unsafe { kept.start().write_bytes(0x5a, kept.bytes()) };
+            for leaving in order {
+                drop(plots[leaving].take());
+            }
+            // SAFETY: as above, and written before.
+            let bytes = unsafe { std::slice::from_raw_parts(kept.start(), kept.bytes()) };
+            assert!(bytes.iter().all(|byte| *byte == 0x5a), "given back under a record");
+        }
+    }
 }

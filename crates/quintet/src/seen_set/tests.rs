@@ -343,6 +343,40 @@ fn many_inserts_are_told_of_as_single_ones_are() {
     }
 }
 
+/// Hashes every word to one of two values: all tags of a half are alike.
+#[derive(Default)]
+struct Halves(u64);
+
+impl std::hash::Hasher for Halves {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("words only")
+    }
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (word & 1) << 63 | 1 << 40;
+    }
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A word with the right tag may be another record's, and the one sought may lie behind it, on the same line or further on.
+#[test]
+fn many_inserts_of_records_with_alike_hashes() {
+    type Hashing = std::hash::BuildHasherDefault<Halves>;
+    let seen: SeenSet<u64, Hashing> =
+        SeenSetBuilder::default().try_build_with_hasher(Hashing::default()).unwrap();
+    let handle = seen.handle();
+    for round in 0..3 {
+        let mut next = 0;
+        handle.insert_many(0..40, |insertion| {
+            assert_eq!(insertion.is_new(), round == 0, "{next}");
+            assert_eq!(seen.get(insertion.id()), Some(&next));
+            next += 1;
+        });
+    }
+    assert_eq!(seen.iter().count(), 40);
+}
+
 #[test]
 fn many_byte_strings_with_parents_and_labels() {
     let set: SeenSet<[u8]> = SeenSet::<[u8]>::builder().parents(true).build();
