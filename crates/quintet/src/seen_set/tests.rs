@@ -337,6 +337,7 @@ fn many_inserts_are_told_of_as_single_ones_are() {
             for ((told, expected), record) in told.iter().zip(&expected).zip(repeating(count)) {
                 assert_eq!(told.is_new(), expected.is_new());
                 assert_eq!(many.get(told.id()), Some(&record));
+                assert_eq!(handle.find(&record), Some(told.id()), "each lies where others seek it");
             }
             assert_eq!(many.len(), single.len());
         }
