@@ -2,7 +2,7 @@
 
 use super::ItemSet;
 use super::item::Pointer;
-use super::table::Plan;
+use super::plan::Plan;
 use crate::hash::DefaultHashBuilder;
 use crate::migrate::capacity_for;
 use crate::region::{AllocError, Pages};

@@ -33,8 +33,9 @@
 //! the table is filling up goes on.
 
 use super::core::{Core, Pair, Stop};
+use super::plan::Plan;
 use super::shard;
-use super::table::{Full, Plan, Table};
+use super::table::{Full, Table};
 use super::word::{EMPTY, shard_of};
 use crate::migrate::{capacity_for, next_capacity, retire};
 use crate::reclaim::Visit;
@@ -262,6 +263,13 @@ impl Core {
             self.begin(table, next);
         }
         Ok(())
+    }
+
+    /// Prepares a migration and leaves it at that.
+    #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+    pub(super) fn prepare_for_test(&self, visit: &Visit<'_>, bits: u32) {
+        let table = self.alone(visit).unwrap();
+        assert!(self.prepare(visit, table, bits).unwrap());
     }
 
     /// Starts a migration and leaves it at that.

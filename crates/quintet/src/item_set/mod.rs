@@ -6,7 +6,7 @@
 //! | `handle`, `entrance`, `owned`, `iter` | a thread's access, and what it is given |
 //! | `core` | the pair of tables: find, put, remove |
 //! | `grow` | when a table is left, and how everybody moves on |
-//! | `table`, `word` | one table, and its packed words |
+//! | `table`, `plan`, `word` | one table, what it is made with, and its packed words |
 //! | `shard` | the writers' locks, and the watch over user code under them |
 //! | `builder`, `stats` | settings, figures |
 #![doc = include_str!("../../docs/item_set.md")]
@@ -19,6 +19,7 @@ mod handle;
 mod item;
 mod iter;
 mod owned;
+mod plan;
 mod shard;
 mod stats;
 mod table;
@@ -28,6 +29,8 @@ mod word;
 mod holes;
 #[cfg(all(test, quintet_loom))]
 mod loom_tests;
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod prepared;
 #[cfg(all(test, quintet_shuttle))]
 mod shuttle_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]

@@ -18,67 +18,20 @@
 //! **T7.** A table owns its successor until the root has moved on to it. If the root goes another way (`rebuild`), the successor is dropped
 //! with the table: whoever knew of it knew it from here, and is gone.
 
+use super::plan::Plan;
 use super::shard::Shard;
 use super::word::{Birth, EMPTY, tag_of};
 use crate::migrate::{Election, FirstTouch, Leave, Work};
+use crate::region::AllocError;
 use crate::region::heap::Buffer;
-use crate::region::{AllocError, Pages};
 use crate::sync::prefetch::{prefetch_read, prefetch_write};
 use crate::sync::six::{LANE_BITS, LANES, Mark, NO_TAG, Six};
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, CachePadded, MODEL, Ordering};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, CachePadded, Ordering};
 use std::fmt;
 use std::ptr;
 
 /// An item as the table sees it.
 pub(crate) type Raw = *mut ();
-
-/// What a table is made with.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    /// log2 of the numbers of its places, of which a line has 2^[`LANE_BITS`] and uses [`LANES`].
-    pub(crate) bits: u32,
-    /// log2 of the number of shards; each has a line at least.
-    pub(crate) shard_bits: u32,
-    /// The share of the places that may be dealt out.
-    pub(crate) load_factor: f64,
-    pub(crate) pages: Pages,
-    /// The era before it was published.
-    pub(crate) birth: u64,
-    /// The order of insertion is kept.
-    pub(crate) ordered: bool,
-}
-
-impl Plan {
-    /// A 32-bit hash has no more starts, and a 32-bit number of `order` has one value to spare.
-    pub(crate) const MAX_BITS: u32 = 31;
-
-    /// How many items fit.
-    pub(crate) fn capacity(&self) -> usize {
-        let places = (LANES as u64) << self.line_bits();
-        let slots = (self.load_factor * places as f64) as u64;
-        slots.clamp(1, places - 1) as usize
-    }
-
-    /// log2 of the number of lines.
-    pub(crate) const fn line_bits(&self) -> u32 {
-        self.bits - LANE_BITS
-    }
-
-    /// log2 of the lines in a chunk of a migration: part of one shard's range.
-    pub(crate) fn chunk_bits(&self) -> u32 {
-        const CHUNK_BITS: u32 = if MODEL { 1 } else { 3 };
-        CHUNK_BITS.min(self.line_bits() - self.shard_bits)
-    }
-
-    /// Places that a shard deals out before it reports them (T4).
-    fn batch(&self) -> u32 {
-        if self.ordered {
-            return 1;
-        }
-        let share = self.capacity() >> (self.shard_bits + 6);
-        share.clamp(1, 64) as u32
-    }
-}
 
 /// Whether a number stands for a place.
 #[inline(always)]
@@ -169,8 +122,16 @@ impl Leave for Table {
     }
 }
 
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+std::thread_local! {
+    /// Tables that this thread has dropped.
+    pub(super) static DROPPED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) }
+}
+
 impl Drop for Table {
     fn drop(&mut self) {
+        #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+        DROPPED.set(DROPPED.get() + 1);
         // ORDERING: Relaxed: alone.
         let next = self.next.load(Ordering::Relaxed);
         if !next.is_null() && !self.followed.load(Ordering::Relaxed) {
