@@ -282,7 +282,7 @@ impl Core {
 
     /// Replaces or removes an item in the usual case: one table, and the item is in its home line. It is sought before the lock is taken: user code
     /// runs without it, and memory arrives meanwhile. Under the lock the same item must still be there (it cannot have been freed, and so
-    /// none else has its address), and the table still be alone (L2). `None` says that nothing has happened.
+    /// none else has its address), its place must be of this hash, or the lock is not its own (L1), and the table still be alone (L2). `None` says that nothing has happened.
     #[inline(always)]
     fn write_at_once(
         &self,
@@ -307,6 +307,7 @@ impl Core {
         // the one that the section announced, so its interval covers the births of both items.
         let stands = ptr::eq(self.root.load(Ordering::Relaxed), root)
             && table.prev().load(Ordering::Relaxed).is_null()
+            && table.hash_at(place) == hash
             && ptr::eq(table.item_at(place), before)
             && peek.check();
         if !stands {

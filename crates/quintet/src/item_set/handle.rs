@@ -247,7 +247,8 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     }
 
     /// The item of `key`; if there is none, the one that `make` returns. `make` runs with no lock held, so that it may use
-    /// the set; if another thread puts an item of this key first, that one is returned and the one just made is dropped.
+    /// the set; if another thread puts an item of this key first, that one is returned and the one just made is dropped. Several threads may run
+    /// `make` for one key at once: nobody waits for anybody's.
     ///
     /// # Panics
     /// If `make` returns an item of another key, or memory is needed and cannot be had.

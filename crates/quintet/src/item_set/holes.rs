@@ -203,6 +203,27 @@ fn a_shard_is_a_range_of_homes() {
     }
 }
 
+/// Two hashes may have one tag. An emptied place is filled again by its own hash alone: the copy of a table goes by the hash of the place.
+#[test]
+fn a_place_is_filled_again_by_its_own_hash_alone() {
+    let table = Table::try_new(tiny_plan(6), None).unwrap();
+    let shards = super::shard::Shard::row(1);
+    let (first, second) = (0x0001_2345, 0x0002_2345);
+    let item = ptr::without_provenance_mut::<()>(64);
+    let put = |hash| {
+        let sought = table.seek(hash, |_| false);
+        table.place(&shards[0], hash, &sought, item, Birth::of(1)).unwrap();
+        table.seek(hash, |_| true).place.unwrap()
+    };
+    let place = put(first);
+    assert!(table.seek(second, |_| true).place.is_none(), "an item of another hash is not shown");
+    table.set(place, ptr::null_mut(), Birth::of(1));
+    let other = put(second);
+    assert_ne!(place, other);
+    assert_eq!((table.hash_at(place), table.hash_at(other)), (first, second));
+    assert_eq!(put(first), place, "its own hash may");
+}
+
 /// Hole 9: both tables hand back the replaced item; it must be retired once. And an absent key must not go into the old
 /// table, not even into an emptied slot of its hash.
 #[test]

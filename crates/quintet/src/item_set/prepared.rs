@@ -32,6 +32,7 @@ fn a_successor_is_used_when_its_pages_are_there() {
     let mut put = |set: &Set| {
         assert!(set.pin().put(record(items, items + 1)).is_none());
         items += 1;
+        assert!(items < 500_000, "it never came to that");
         items
     };
     while !is_prepared(&set) {
@@ -166,4 +167,62 @@ fn drops_that_panic_lose_nothing() {
     assert!((0..KEYS).all(|key| set.pin().get(&key).is_some()));
     assert!(catch_unwind(AssertUnwindSafe(|| drop(set))).is_err(), "told once more");
     assert_eq!(BOMBS.load(Relaxed) as u64, 5 * KEYS, "each item is dropped once");
+}
+
+/// Says that it has every key.
+struct Liar {
+    key: u64,
+}
+
+impl Item for Liar {
+    type Key = u64;
+    fn matches(&self, _: &u64) -> bool {
+        true
+    }
+    fn same_key(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+    fn hash_key<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.key);
+    }
+}
+
+/// Keys become the stored hash that they contain.
+#[derive(Clone, Default)]
+struct Chosen(u64);
+
+impl Hasher for Chosen {
+    fn finish(&self) -> u64 {
+        // The inverse of the factor in `fold`.
+        const INVERSE: u64 = 0xf1de_83e1_9937_733d;
+        (self.0 << 32).wrapping_mul(INVERSE)
+    }
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are words");
+    }
+    fn write_u64(&mut self, word: u64) {
+        self.0 = word;
+    }
+}
+
+impl BuildHasher for Chosen {
+    type Hasher = Self;
+    fn build_hasher(&self) -> Self {
+        self.clone()
+    }
+}
+
+/// An item of one shard may lie in a line of the next. Whoever asks there with another hash of the same tag must not change it under the wrong
+/// lock, whatever the item says about its key: its own shard might be changing it too.
+#[test]
+fn an_item_that_lies_about_its_key_is_not_changed_under_a_foreign_lock() {
+    let set = ItemSet::<Box<Liar>>::builder().shards(2).hasher(Chosen(0)).build();
+    // Seven in the last line of the first shard: one is displaced into the second.
+    let keys: Vec<u64> = (0..7).map(|number| 0x7fff_0001 + 2 * number).collect();
+    keys.iter().for_each(|&key| assert!(set.pin().put(Liar { key }).is_none()));
+    assert_eq!(u64::from(set.hash_of(&keys[0])), keys[0]);
+    let foreign = 0x8000_0000 | keys[6] & 0xffff;
+    assert!(set.pin().get(&foreign).is_some(), "the liar is met");
+    assert!(set.pin().remove(&foreign).is_none());
+    assert_eq!(set.len(), 7);
 }
