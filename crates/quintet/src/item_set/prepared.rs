@@ -5,8 +5,8 @@ use super::table::{DROPPED, Table};
 use super::tests::{Record, record};
 use super::*;
 use crate::region::Pages;
-use crate::sync::Ordering;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::sync::AtomicUsize;
+use crate::sync::Ordering::{self, Relaxed};
 
 type Set = ItemSet<Box<Record>>;
 
