@@ -2,12 +2,12 @@
 
 use super::ItemSet;
 use super::item::Pointer;
-use super::table::Plan;
+use super::plan::Plan;
 use crate::hash::DefaultHashBuilder;
 use crate::migrate::capacity_for;
 use crate::region::{AllocError, Pages};
 use crate::sync::MODEL;
-use crate::sync::quad::LANE_BITS;
+use crate::sync::six::{LANE_BITS, LANES};
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
 
@@ -24,6 +24,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// The share of the numbers of places that may be dealt out: some stand for no place.
+    pub(crate) fn share(&self) -> f64 {
+        self.load_factor * (LANES as f64 / f64::from(1u32 << LANE_BITS))
+    }
+
     /// log2 of the places of the smallest table: at least one line for each shard.
     pub(crate) fn min_bits(&self) -> u32 {
         (self.shard_bits + LANE_BITS).max(if MODEL { 1 } else { 6 })
@@ -128,17 +133,17 @@ impl<P: Pointer, S> ItemSetBuilder<P, S> {
         S: BuildHasher,
     {
         let shards = self.shards.clamp(1, 4096).next_power_of_two();
-        let bits = capacity_for(self.capacity, self.load_factor);
-        if bits > Plan::MAX_BITS {
-            return Err(AllocError::CapacityOverflow);
-        }
-        let settings = Settings {
+        let mut settings = Settings {
             load_factor: self.load_factor,
             shard_bits: shards.trailing_zeros(),
             pages: self.pages,
-            quota: if MODEL { 4 } else { 32 },
-            first_bits: bits,
+            quota: if MODEL { 4 } else { 42 },
+            first_bits: 0,
         };
+        settings.first_bits = capacity_for(self.capacity, settings.share());
+        if settings.first_bits > Plan::MAX_BITS {
+            return Err(AllocError::CapacityOverflow);
+        }
         ItemSet::with_settings(settings, self.hasher, self.capacity > 0)
     }
 }

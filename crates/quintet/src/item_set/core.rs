@@ -156,26 +156,18 @@ impl Core {
         Ok(Some(Pair { new, old: Self::follow(visit, new.prev())? }))
     }
 
-    /// The item of `hash` that is the `same`, or null, in the usual case: one table, and the era has not moved on. `None` says nothing.
+    /// The root in the usual case: it is alone, and the era has not moved on. `None` says nothing.
     #[inline(always)]
-    pub(crate) fn glance(
-        &self,
-        peek: Peek<'_>,
-        hash: u32,
-        same: impl Fn(Raw) -> bool,
-    ) -> Option<Raw> {
+    pub(super) fn alone_at<'a>(&'a self, peek: Peek<'a>) -> Option<&'a Table> {
         // ORDERING: Acquire: partner is the exchange that published the table.
-        let table = self.root.load(Ordering::Acquire);
+        let root = self.root.load(Ordering::Acquire);
         if !peek.check() {
             return None;
         }
         // SAFETY: as in `follow`.
-        let table = unsafe { table.as_ref() }?;
+        let table = unsafe { root.as_ref() }?;
         // ORDERING: Acquire: partner is `complete`: without a predecessor everything is in this table (S1).
-        if !table.prev().load(Ordering::Acquire).is_null() {
-            return None;
-        }
-        table.find(hash, || peek.check(), same)
+        table.prev().load(Ordering::Acquire).is_null().then_some(table)
     }
 
     /// The item of `hash` that is the `same`, or null.
@@ -277,15 +269,20 @@ impl Core {
             table.prefetch_to_write(hash);
             // ORDERING: Relaxed: only asks whether there is work to share.
             if !table.prev().load(Ordering::Relaxed).is_null() {
+                if let Ok(Some(old)) = Self::follow(visit, table.prev()) {
+                    old.prefetch(hash);
+                }
                 // An error is for those who cannot go on without (G8).
                 let _ = self.help(visit);
+            } else if !table.next().load(Ordering::Relaxed).is_null() {
+                self.ready(visit, table);
             }
         }
     }
 
     /// Replaces or removes an item in the usual case: one table, and the item is in its home line. It is sought before the lock is taken: user code
     /// runs without it, and memory arrives meanwhile. Under the lock the same item must still be there (it cannot have been freed, and so
-    /// none else has its address), and the table still be alone (L2). `None` says that nothing has happened.
+    /// none else has its address), its place must be of this hash, or the lock is not its own (L1), and the table still be alone (L2). `None` says that nothing has happened.
     #[inline(always)]
     fn write_at_once(
         &self,
@@ -310,6 +307,7 @@ impl Core {
         // the one that the section announced, so its interval covers the births of both items.
         let stands = ptr::eq(self.root.load(Ordering::Relaxed), root)
             && table.prev().load(Ordering::Relaxed).is_null()
+            && table.hash_at(place) == hash
             && ptr::eq(table.item_at(place), before)
             && peek.check();
         if !stands {

@@ -2,7 +2,10 @@
 //!
 //! ```text
 //!  0 alone:      root = T, no prev
-//!        │  start: root = S, S.prev = T                       (no lock held)
+//!        │  prepare: T.next = S
+//!        ▼
+//!  0 prepared:   root = T, S is there and not used; every write touches some of its pages (ready, M10)
+//!        │  begin: root = S, S.prev = T                       (no lock held)
 //!        ▼
 //!  1 migrating:  every write moves a chunk of T (help); a shard's first chunk is also its sweep
 //!        │  the last chunk is done                            │  a copy finds S full
@@ -12,7 +15,7 @@
 //!
 //! **G1.** A chunk is a range of lines inside one shard's range, and is copied under that shard's lock. Of the places in its range those of the
 //! shard are copied; others are displaced from the shard before. The shard's last chunk goes on behind its range up to the first
-//! line with an EMPTY: by T1 all that the shard has displaced lies before its end.
+//! line with an unused place: by T1 all that the shard has displaced lies before its end.
 //! **G2.** Whoever takes a shard's lock after a chunk of it was copied sees S (L2), and adds nothing to T. Whoever added to T before held the
 //! lock before, so the copier sees it. No sweep over all locks is needed, and nobody can be late.
 //! **G3.** Copying reads the place under the lock, looks for the same pointer in S, and adds it if it is not there: no user code, no look at the
@@ -24,18 +27,21 @@
 //! **G7.** By M8 a table does not fill up before its prev is done, unless items were put back into emptied places of T between the count
 //! and the start. Then a copy finds S full, and the set is rebuilt under all locks into a table with room for all: rare, counted, never
 //! wedged.
+//! **G9.** T.next is set once, by exchange, and only when T has no prev. Until the root has moved on to it, writes go on in T; one that finds no
+//! place there does not wait for the pages.
 //! **G8.** A failed allocation leaves everything as it was. The operation that needs the table gets the error; one that only saw that
 //! the table is filling up goes on.
 
 use super::core::{Core, Pair, Stop};
+use super::plan::Plan;
 use super::shard;
-use super::table::{Full, Plan, Table};
+use super::table::{Full, Table};
 use super::word::{EMPTY, shard_of};
 use crate::migrate::{capacity_for, next_capacity, retire};
 use crate::reclaim::Visit;
 use crate::region::AllocError;
 use crate::sync::Ordering;
-use crate::sync::quad::{LANE_BITS, LANES};
+use crate::sync::six::{LANE_BITS, LANES};
 use std::ptr;
 
 impl Core {
@@ -91,7 +97,7 @@ impl Core {
         let ends_shard = last & ((1 << range_bits) - 1) == 0;
         let mut line = last - 1;
         while ends_shard && old.is_passed(line) {
-            line = old.next(line);
+            line = old.line_after(line);
             self.migrate_line(new, old, line, shard)?;
         }
         Ok(())
@@ -170,7 +176,7 @@ impl Core {
             }
         };
         let Some(Pair { new, old: Some(old) }) = pair else { return Ok(()) };
-        let bits = capacity_for(self.len().saturating_mul(2), self.settings.load_factor);
+        let bits = capacity_for(self.len().saturating_mul(2), self.settings.share());
         let merged = Table::try_new(self.plan(visit, bits, false), None)?;
         for from in [new, old] {
             for place in 0..from.places() {
@@ -181,10 +187,9 @@ impl Core {
             }
         }
         let (from, to) = (ptr::from_ref(new).cast_mut(), Box::into_raw(merged));
-        // ORDERING: Release: publishes the table; partner: `follow`.
-        let set = self.root.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
+        let set = self.publish(from, to);
         drop(guards);
-        if set.is_err() {
+        if !set {
             // The migration was completed meanwhile, and the next one was started.
             // SAFETY: nobody has seen the table.
             drop(unsafe { Box::from_raw(to) });
@@ -216,36 +221,78 @@ impl Core {
     /// The first table of an empty set: the only one that keeps the order of insertion.
     pub(super) fn first_table(&self, visit: &Visit<'_>, bits: u32) -> Result<(), AllocError> {
         let table = Box::into_raw(Table::try_new(self.plan(visit, bits, true), None)?);
-        self.publish(ptr::null_mut(), table);
+        if !self.publish(ptr::null_mut(), table) {
+            // SAFETY: nobody has seen the table.
+            drop(unsafe { Box::from_raw(table) });
+        }
         Ok(())
     }
 
-    /// Gives the root, which has no prev, a successor, unless it has one (G4).
-    fn start(&self, visit: &Visit<'_>, table: &Table, bits: u32) -> Result<bool, AllocError> {
-        let next = Box::into_raw(Table::try_new(self.plan(visit, bits, false), Some(table))?);
-        Ok(self.publish(ptr::from_ref(table).cast_mut(), next))
+    /// Gives the root, which has no prev, a successor, unless it has one (G4, G9).
+    fn prepare(&self, visit: &Visit<'_>, table: &Table, bits: u32) -> Result<bool, AllocError> {
+        let next = Table::try_new(self.plan(visit, bits, false), Some(table))?;
+        Ok(table.set_next(next))
+    }
+
+    /// Makes some memory of the prepared successor present; if there is no more to do, begins to use it (M10).
+    #[cold]
+    pub(super) fn ready(&self, visit: &Visit<'_>, table: &Table) {
+        if let Ok(Some(next)) = Self::follow(visit, table.next()) {
+            if !next.touch_ahead() {
+                self.begin(table, next);
+            }
+        }
+    }
+
+    /// Moves the root on to the successor of `table`, if `table` still is the root.
+    fn begin(&self, table: &Table, next: &Table) {
+        let (from, to) = (ptr::from_ref(table).cast_mut(), ptr::from_ref(next).cast_mut());
+        if self.publish(from, to) {
+            table.let_next_go();
+        }
+    }
+
+    /// Moves on from the root, which has no prev, at once: to the successor that is prepared, else to one of `2^bits` places. If the
+    /// section has to restart, nothing has happened.
+    fn start(&self, visit: &Visit<'_>, table: &Table, bits: u32) -> Result<(), AllocError> {
+        // ORDERING: Relaxed: only asks whether somebody was faster.
+        if table.next().load(Ordering::Relaxed).is_null() {
+            self.prepare(visit, table, bits)?;
+        }
+        if let Ok(Some(next)) = Self::follow(visit, table.next()) {
+            self.begin(table, next);
+        }
+        Ok(())
+    }
+
+    /// Prepares a migration and leaves it at that.
+    #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+    pub(super) fn prepare_for_test(&self, visit: &Visit<'_>, bits: u32) {
+        let table = self.alone(visit).unwrap();
+        assert!(self.prepare(visit, table, bits).unwrap());
     }
 
     /// Starts a migration and leaves it at that.
     #[cfg(test)]
     pub(super) fn start_for_test(&self, visit: &Visit<'_>, bits: u32) {
         let table = self.alone(visit).unwrap();
-        assert!(self.start(visit, table, bits).unwrap());
+        self.start(visit, table, bits).unwrap();
+        assert!(self.alone(visit).is_none());
     }
 
+    /// Moves the root on, if it is where the caller believes.
     fn publish(&self, from: *mut Table, to: *mut Table) -> bool {
-        // ORDERING: Release: publishes the table; partner: `follow`.
-        let set = self.root.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
-        if set.is_err() {
-            // SAFETY: nobody has seen the table.
-            drop(unsafe { Box::from_raw(to) });
-        }
-        set.is_ok()
+        // ORDERING: Release: publishes the table; partner: `follow`. Failure: somebody else was faster.
+        self.root.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     fn next_bits(&self, table: &Table) -> u32 {
-        let Plan { bits, load_factor, .. } = *table.plan();
-        next_capacity(self.len(), bits, load_factor, self.settings.min_bits())
+        next_capacity(
+            self.len(),
+            table.plan().bits,
+            self.settings.share(),
+            self.settings.min_bits(),
+        )
     }
 
     /// The root, if it is alone.
@@ -256,18 +303,23 @@ impl Core {
         }
     }
 
-    /// Starts a migration to `2^bits` places if nobody else does.
-    fn try_start(&self, visit: &Visit<'_>, table: &Table, bits: u32) {
-        if table.election.stand() && !matches!(self.start(visit, table, bits), Ok(true)) {
+    /// Prepares a migration to `2^bits` places if nobody else does.
+    fn try_prepare(&self, visit: &Visit<'_>, table: &Table, bits: u32) {
+        if !table.election.stand() {
+            return;
+        }
+        match self.prepare(visit, table, bits) {
+            // A small table has no pages to wait for.
+            Ok(_) => self.ready(visit, table),
             // G8: whoever cannot go on without will hear of it.
-            table.election.resign();
+            Err(_) => table.election.resign(),
         }
     }
 
     /// The table is filling up: one thread prepares the next, the others go on.
     pub(super) fn consider_growing(&self, visit: &Visit<'_>) {
         if let Some(table) = self.alone(visit).filter(|table| table.is_nearly_full()) {
-            self.try_start(visit, table, self.next_bits(table));
+            self.try_prepare(visit, table, self.next_bits(table));
         }
     }
 
@@ -275,7 +327,7 @@ impl Core {
     pub(super) fn consider_spreading(&self, visit: &Visit<'_>) {
         let loaded = |table: &&Table| self.len() > table.capacity() / 2;
         if let Some(table) = self.alone(visit).filter(loaded) {
-            self.try_start(visit, table, table.plan().bits + 1);
+            self.try_prepare(visit, table, table.plan().bits + 1);
         }
     }
 
@@ -285,7 +337,7 @@ impl Core {
             table.plan().bits > self.settings.min_bits() && self.len() < table.capacity() / 8
         };
         if let Some(table) = self.alone(visit).filter(sparse) {
-            self.try_start(visit, table, self.next_bits(table));
+            self.try_prepare(visit, table, self.next_bits(table));
         }
     }
 
@@ -296,7 +348,7 @@ impl Core {
             Err(_) => Ok(()),
             Ok(None) => self.first_table(visit, self.settings.first_bits),
             Ok(Some(Pair { new, old: None })) if new.is_full() => {
-                self.start(visit, new, self.next_bits(new)).map(drop)
+                self.start(visit, new, self.next_bits(new))
             }
             Ok(Some(Pair { old: None, .. })) => Ok(()),
             Ok(Some(Pair { old: Some(_), .. })) => {
@@ -307,7 +359,7 @@ impl Core {
         }
     }
 
-    /// Ends the migration under way, and does one more if `wanted` says so about the size then found.
+    /// Ends the migration under way, and moves on for as long as `wanted` says so about the size then found.
     pub(super) fn resize(
         &self,
         visit: &Visit<'_>,
@@ -315,13 +367,15 @@ impl Core {
         wanted: fn(u32, u32) -> bool,
     ) -> Result<(), AllocError> {
         let bits = bits.max(self.settings.min_bits());
-        let Some(table) = self.settle(visit)? else {
-            return if wanted(0, bits) { self.first_table(visit, bits) } else { Ok(()) };
-        };
-        if wanted(table.plan().bits, bits) {
+        loop {
+            let Some(table) = self.settle(visit)? else {
+                return if wanted(0, bits) { self.first_table(visit, bits) } else { Ok(()) };
+            };
+            if !wanted(table.plan().bits, bits) {
+                return Ok(());
+            }
+            // Another size may have been prepared before: then it is moved on from that.
             self.start(visit, table, bits)?;
-            self.settle(visit)?;
         }
-        Ok(())
     }
 }

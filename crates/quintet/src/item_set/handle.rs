@@ -2,12 +2,13 @@
 
 use super::ItemSet;
 use super::core::{Outcome, Want};
+use super::entrance::{Entrance, Pinned, Quiet};
 use super::item::{Item, Pointer};
 use super::iter::Iter;
 use super::owned::{ArcRef, Removed};
 use crate::hash::DefaultHashBuilder;
 use crate::migrate::capacity_for;
-use crate::reclaim::{self, Peek, QuietHandle, Section, Visit};
+use crate::reclaim::{self, Visit};
 use crate::region::AllocError;
 use std::fmt;
 use std::hash::BuildHasher;
@@ -69,52 +70,6 @@ pub type Pin<'s, P, S = DefaultHashBuilder> = Handle<'s, P, S, Pinned<'s>>;
 #[derive(Debug)]
 pub struct Offline<'h>(#[allow(dead_code)] reclaim::Offline<'h>);
 
-/// How a thread is inside: with quiet points, or by a guard.
-pub trait Entrance: sealed::Enter {}
-
-/// Inside all the time, except at its quiet points.
-#[derive(Debug)]
-pub struct Quiet(QuietHandle);
-
-/// Inside for as long as the guard lives.
-#[derive(Debug)]
-pub struct Pinned<'s>(Section<'s>);
-
-mod sealed {
-    use super::{Peek, Visit};
-
-    pub trait Enter {
-        fn peek(&self) -> Peek<'_>;
-        fn visit<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R;
-    }
-}
-
-impl Entrance for Quiet {}
-impl sealed::Enter for Quiet {
-    #[inline(always)]
-    fn peek(&self) -> Peek<'_> {
-        self.0.peek()
-    }
-
-    #[inline(always)]
-    fn visit<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R {
-        work(&self.0.visit())
-    }
-}
-
-impl Entrance for Pinned<'_> {}
-impl sealed::Enter for Pinned<'_> {
-    #[inline(always)]
-    fn peek(&self) -> Peek<'_> {
-        self.0.peek()
-    }
-
-    #[inline(always)]
-    fn visit<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R {
-        work(&self.0)
-    }
-}
-
 impl<P: Pointer, S, E: Entrance> fmt::Debug for Handle<'_, P, S, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handle").finish_non_exhaustive()
@@ -123,29 +78,29 @@ impl<P: Pointer, S, E: Entrance> fmt::Debug for Handle<'_, P, S, E> {
 
 impl<'s, P: Pointer, S> Handle<'s, P, S> {
     pub(super) fn new(set: &'s ItemSet<P, S>) -> Self {
-        Self { set, entrance: Quiet(set.core.domain.join_quiet()) }
+        Self { set, entrance: Quiet::new(&set.core.domain) }
     }
 
     /// A quiet point: no reference is held, as the borrow checker has seen. What was removed before may be freed.
     #[inline]
     pub fn quiescent(&mut self) {
-        self.entrance.0.quiescent();
+        self.entrance.seat().quiescent();
     }
 
     /// A quiet point that lasts until the guard drops: for threads that park.
     pub fn offline(&mut self) -> Offline<'_> {
-        Offline(self.entrance.0.offline())
+        Offline(self.entrance.seat().offline())
     }
 
     /// A quiet point that also frees all it can, and gives back the memory of tables that were left.
     pub fn flush(&mut self) {
-        self.entrance.0.flush();
+        self.entrance.seat().flush();
     }
 }
 
 impl<'s, P: Pointer, S> Pin<'s, P, S> {
     pub(super) fn pin(set: &'s ItemSet<P, S>) -> Self {
-        Self { set, entrance: Pinned(set.core.domain.pin()) }
+        Self { set, entrance: Pinned::new(&set.core.domain) }
     }
 }
 
@@ -185,7 +140,7 @@ impl<'s, P: Pointer, S, E: Entrance> Handle<'s, P, S, E> {
 
 impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     /// The item of `key`.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, key: &KeyOf<P>) -> Option<&P::Item> {
         self.get_hashed(self.set.hash_of(key), key)
     }
@@ -194,12 +149,26 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     fn find(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
         debug_assert_eq!(hash, self.set.hash_of(key), "ItemSet: a hash of another key");
         let same = ItemSet::<P, S>::matcher(key);
-        let glance = self.set.core.glance(self.entrance.peek(), hash, &same);
-        glance.unwrap_or_else(|| self.visit(|visit| self.set.core.get(visit, hash, same)))
+        let peek = self.entrance.peek();
+        match self
+            .set
+            .core
+            .alone_at(peek)
+            .and_then(|table| table.glance(hash, || peek.check(), same))
+        {
+            Some(item) => item,
+            None => self.find_slowly(hash, key),
+        }
+    }
+
+    #[inline(never)]
+    fn find_slowly(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
+        let same = ItemSet::<P, S>::matcher(key);
+        self.visit(|visit| self.set.core.get(visit, hash, same))
     }
 
     /// The item of `key`, whose [hash](ItemSet::hash_of) is known. With a foreign hash the item is not found; debug builds panic.
-    #[inline]
+    #[inline(always)]
     pub fn get_hashed(&self, hash: u32, key: &KeyOf<P>) -> Option<&P::Item> {
         self.show(self.find(hash, key))
     }
@@ -278,7 +247,8 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     }
 
     /// The item of `key`; if there is none, the one that `make` returns. `make` runs with no lock held, so that it may use
-    /// the set; if another thread puts an item of this key first, that one is returned and the one just made is dropped.
+    /// the set; if another thread puts an item of this key first, that one is returned and the one just made is dropped. Several threads may run
+    /// `make` for one key at once: nobody waits for anybody's.
     ///
     /// # Panics
     /// If `make` returns an item of another key, or memory is needed and cannot be had.
@@ -400,14 +370,14 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     pub fn try_reserve(&self, additional: usize) -> Result<(), AllocError> {
         let core = &self.set.core;
         let wanted = core.len().checked_add(additional).ok_or(AllocError::CapacityOverflow)?;
-        let bits = capacity_for(wanted, core.settings.load_factor);
+        let bits = capacity_for(wanted, core.settings.share());
         self.visit(|visit| core.resize(visit, bits, |now, bits| now < bits))
     }
 
     /// Moves to the smallest table that holds what is there.
     pub fn shrink_to_fit(&self) {
         let core = &self.set.core;
-        let bits = capacity_for(core.len(), core.settings.load_factor);
+        let bits = capacity_for(core.len(), core.settings.share());
         // Without memory for a smaller table the larger one serves on.
         let _ = self.visit(|visit| core.resize(visit, bits, |now, bits| now > bits));
     }
@@ -427,7 +397,7 @@ impl<T: Item + Send + Sync, S: BuildHasher, E: Entrance> Handle<'_, Arc<T>, S, E
     /// drop(set);
     /// assert_eq!(kept.0, "apple");
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn get_arc(&self, key: &T::Key) -> Option<ArcRef<'_, T>> {
         let raw = self.find(self.set.hash_of(key), key);
         // SAFETY: the set's raw items are `Arc<T>`s; found by this access, protected while it is borrowed.

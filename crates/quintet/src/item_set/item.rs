@@ -9,6 +9,9 @@ use std::sync::Arc;
 /// and two items have the [`same_key`](Self::same_key) if they match the same keys. An item's key does not change while it is in a
 /// set. Breaking this loses the item, nothing worse.
 ///
+/// [`matches`](Self::matches) compares an item with a key, [`same_key`](Self::same_key) with another item: a put has an item in its hands
+/// and no key, and the key of an item that has it spread over its fields cannot be borrowed from it.
+///
 /// Items that hold their key as one field implement [`Keyed`] instead, which is all that is needed.
 ///
 /// ```

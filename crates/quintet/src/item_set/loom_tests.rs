@@ -134,6 +134,65 @@ fn loom_two_puts_of_one_key_see_each_other_once() {
     });
 }
 
+/// Both find the item before they have the lock; the second must see the first's item under it, or one is retired twice.
+#[test]
+fn loom_two_replacements_see_each_other_once() {
+    model(|| {
+        let (set, ours, theirs) = set_of(LOW);
+        let other = theirs.spawn(|theirs| theirs.put(LOW, 1));
+        let mine = ours.put(LOW, 2);
+        let theirs = other.join().unwrap();
+        assert!(matches!(
+            (mine, theirs, ours.get(LOW)),
+            (Some(10), Some(2), Some(1)) | (Some(1), Some(10), Some(2))
+        ));
+        assert_eq!(set.len(), 1);
+    });
+}
+
+/// An item whose content the model sees.
+struct Seen {
+    key: u32,
+    content: crate::sync::AtomicU32,
+}
+
+impl Keyed for Seen {
+    type Key = u32;
+    fn key(&self) -> &u32 {
+        &self.key
+    }
+}
+
+/// Whoever finds an item finds what was written into it before it was put: a new one, and one that replaces another.
+#[test]
+fn loom_an_item_comes_with_its_content() {
+    use crate::sync::{AtomicU32, Ordering::Relaxed};
+    for replaces in [false, true] {
+        model(move || {
+            let builder = ItemSetBuilder::<Box<Seen>>::default().shards(1);
+            let set = Shared::new(builder.hasher(Plain::default()).capacity(1).build());
+            let put = |content| {
+                // Entered first: there is a fence in it.
+                let pin = set.pin();
+                let item = Seen { key: LOW, content: AtomicU32::new(0) };
+                item.content.store(content, Relaxed);
+                pin.put(item);
+            };
+            if replaces {
+                put(1);
+            }
+            let reader = Shared::clone(&set);
+            let reader = thread::spawn(move || {
+                let pin = reader.pin();
+                pin.get(&LOW).map(|item| item.content.load(Relaxed))
+            });
+            put(2);
+            let found = reader.join().unwrap();
+            assert!(found == Some(2) || found == replaces.then_some(1), "{found:?}");
+        });
+    }
+}
+
 /// Two shards put into one line: the exchange of the hash decides.
 #[test]
 fn loom_two_shards_meet_in_one_line() {

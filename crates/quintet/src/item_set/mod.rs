@@ -3,21 +3,23 @@
 //! | Room | Holds |
 //! |---|---|
 //! | `item` | [`Item`], [`Keyed`], [`Pointer`]: what a set holds |
-//! | `handle`, `owned`, `iter` | a thread's access, and what it is given |
+//! | `handle`, `entrance`, `owned`, `iter` | a thread's access, and what it is given |
 //! | `core` | the pair of tables: find, put, remove |
 //! | `grow` | when a table is left, and how everybody moves on |
-//! | `table`, `word` | one table, and its packed words |
+//! | `table`, `plan`, `word` | one table, what it is made with, and its packed words |
 //! | `shard` | the writers' locks, and the watch over user code under them |
 //! | `builder`, `stats` | settings, figures |
 #![doc = include_str!("../../docs/item_set.md")]
 
 mod builder;
 mod core;
+mod entrance;
 mod grow;
 mod handle;
 mod item;
 mod iter;
 mod owned;
+mod plan;
 mod shard;
 mod stats;
 mod table;
@@ -27,13 +29,16 @@ mod word;
 mod holes;
 #[cfg(all(test, quintet_loom))]
 mod loom_tests;
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod prepared;
 #[cfg(all(test, quintet_shuttle))]
 mod shuttle_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
 
 pub use builder::ItemSetBuilder;
-pub use handle::{Entrance, Handle, Offline, Pin, Pinned, Quiet};
+pub use entrance::{Entrance, Pinned, Quiet};
+pub use handle::{Handle, Offline, Pin};
 pub use item::{Item, Keyed, Pointer};
 pub use iter::Iter;
 pub use owned::{ArcRef, Removed};
@@ -101,11 +106,12 @@ use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resu
 ///
 /// # Growth
 ///
-/// Spread over the writes: each moves 32 places of the old table. There are never more than two tables.
+/// Spread over the writes: each moves 48 places of the old table, or, before that, touches a page of the new one. There are never more than two tables in
+/// use.
 ///
 /// # Memory
 ///
-/// Per item 23 to 46 bytes, besides the item: places of 16 bytes, of which 0.35 to 0.7 are filled while the set grows. Churn at constant size
+/// Per item 27 to 54 bytes, besides the item: places of 19 bytes, of which 0.35 to 0.7 are filled while the set grows. Churn at constant size
 /// keeps memory flat, and removing gives it back. A reader that sleeps holds back what was there when it fell asleep; an access that iterates, or
 /// never comes to a quiet point, holds back all that is removed meanwhile ([`ItemSetStats`] shows it).
 ///

@@ -1,7 +1,8 @@
 //! Items beyond a reference: shared ones, and those that have left their set.
 
 use super::core::Outcome;
-use super::handle::{Entrance, Handle};
+use super::entrance::{Entrance, Quiet};
+use super::handle::Handle;
 use super::item::Pointer;
 use crate::hash::DefaultHashBuilder;
 use std::fmt;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 /// An item that was taken out of a set, from [`Handle::put_owned`] or [`Handle::remove_owned`]. Others may still be reading it: dropping this
 /// hands it to the set, which drops it when nobody can refer to it any more. Forgetting this leaks the item.
-pub struct Removed<'h, P: Pointer, S = DefaultHashBuilder, E: Entrance = super::handle::Quiet> {
+pub struct Removed<'h, P: Pointer, S = DefaultHashBuilder, E: Entrance = Quiet> {
     handle: &'h Handle<'h, P, S, E>,
     raw: *mut (),
     birth: u64,

@@ -1,6 +1,7 @@
 //! A look inside.
 
 use super::core::{Core, Pair};
+use super::table::Table;
 use crate::reclaim::Visit;
 use crate::sync::Ordering;
 
@@ -18,7 +19,7 @@ pub struct ItemSetStats {
     pub places: usize,
     /// A migration is under way: so many of so many chunks have been handed out.
     pub migrating: Option<(usize, usize)>,
-    /// Bytes of the tables in use.
+    /// Bytes of the tables in use, and of the one that is being prepared.
     pub table_bytes: usize,
     /// Items and tables that were removed and may still be read by somebody.
     pub backlog_items: usize,
@@ -57,7 +58,9 @@ impl Core {
             stats.capacity = new.capacity();
             stats.places_used = new.used();
             stats.places = new.places();
-            stats.table_bytes = new.bytes() + old.map_or(0, |old| old.bytes());
+            let next = Self::follow(visit, new.next()).ok().flatten();
+            let tables = [Some(new), old, next];
+            stats.table_bytes = tables.into_iter().flatten().map(Table::bytes).sum();
             stats.migrating = old.map(|_| new.work.progress());
         }
         stats

@@ -1,85 +1,54 @@
-//! One table: lines of four places each. A place holds a hash, a birth and an item.
+//! One table: lines of six places each. A place holds a tag and an item; beside the lines lie marks, a hash and a birth for each place.
 //!
 //! ```text
-//!   lines    [ h h' . . | b b' . . | p p' - - ]  [ h" . . . | b" . . . | p" - - - ]  ...      a ring, probed line by line
-//!   order    [ - | 0 | 4 | 1 | ... ]       slot to place, in the order of insertion; the first table of a set only
+//!   lines    [ t t' . . . . | p p' - - - - ]  [ t" . . . . . | p" - - - - - ]  ...      a ring, probed line by line
+//!   marks    [ hb h'b' . . . .   h"b" . . . . .   ...                                   asked by writers only
+//!   order    [ - | 0 | 8 | 1 | ... ]       slot to place, in the order of insertion; the first table of a set only
 //! ```
 //!
-//! **T1.** The hash of a place is written once, by exchange from EMPTY. So a probe that meets a line with an EMPTY has met every place of its
-//! hash that was there when it began.
-//! **T2.** A place belongs to one hash for ever: deleting empties it, and only an item of the same 32-bit hash may fill it again.
-//! **T3.** A place is claimed by its hash first and filled after, under one lock: a claimed place without an item reads as an emptied one.
-//! Lines at the end of a shard's range are shared with the shard before, so the claim is an exchange.
+//! **T1.** The tag of a place is written once, by exchange from nothing, and its hash after that, under the same lock. So a probe that meets a line
+//! with an unused place has met every place of its hash that was there when it began.
+//! **T2.** A place belongs to one hash for ever: deleting empties it, and only an item of the same hash may fill it again.
+//! **T3.** A place is claimed by its tag first and filled after, under one lock: a claimed place without an item reads as an emptied one.
+//! Lines at the end of a shard's range are shared with the shard before, so the claim is an exchange. A place that another shard has claimed
+//! has another hash, or none yet: under the lock of its own shard a hash is found by its marks.
 //! **T4.** Fewer places are dealt out than there are, even if each shard holds back its count of one batch: a probe ends.
 //! **T5.** A place is dealt out only if there is one; asking a full table changes nothing, however often.
 //! **T6.** Births are read and written under the shard's lock only.
+//! **T7.** A table owns its successor until the root has moved on to it. If the root goes another way (`rebuild`), the successor is dropped
+//! with the table: whoever knew of it knew it from here, and is gone.
 
+use super::plan::Plan;
 use super::shard::Shard;
-use super::word::{Birth, EMPTY};
-use crate::migrate::{Election, Leave, Work};
+use super::word::{Birth, EMPTY, tag_of};
+use crate::migrate::{Election, FirstTouch, Leave, Work};
+use crate::region::AllocError;
 use crate::region::heap::Buffer;
-use crate::region::{AllocError, Pages};
 use crate::sync::prefetch::{prefetch_read, prefetch_write};
-use crate::sync::quad::{LANE_BITS, LANES, Quad};
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, CachePadded, MODEL, Ordering};
+use crate::sync::six::{LANE_BITS, LANES, Mark, NO_TAG, Six};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, CachePadded, Ordering};
 use std::fmt;
 use std::ptr;
 
 /// An item as the table sees it.
 pub(crate) type Raw = *mut ();
 
-/// What a table is made with.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    /// log2 of the number of places.
-    pub(crate) bits: u32,
-    /// log2 of the number of shards; each has a line at least.
-    pub(crate) shard_bits: u32,
-    /// The share of the places that may be dealt out.
-    pub(crate) load_factor: f64,
-    pub(crate) pages: Pages,
-    /// The era before it was published.
-    pub(crate) birth: u64,
-    /// The order of insertion is kept.
-    pub(crate) ordered: bool,
+/// Whether a number stands for a place.
+#[inline(always)]
+const fn is_place(number: usize) -> bool {
+    lane_of(number) < LANES
 }
 
-impl Plan {
-    /// A 32-bit hash has no more starts, and a 32-bit number of `order` has one value to spare.
-    pub(crate) const MAX_BITS: u32 = 31;
-
-    /// How many items fit.
-    pub(crate) fn capacity(&self) -> usize {
-        let places = 1u64 << self.bits;
-        let slots = (self.load_factor * places as f64) as u64;
-        slots.clamp(1, places - 1) as usize
-    }
-
-    /// log2 of the number of lines.
-    pub(crate) const fn line_bits(&self) -> u32 {
-        self.bits - LANE_BITS
-    }
-
-    /// log2 of the lines in a chunk of a migration: part of one shard's range.
-    pub(crate) fn chunk_bits(&self) -> u32 {
-        const CHUNK_BITS: u32 = if MODEL { 1 } else { 3 };
-        CHUNK_BITS.min(self.line_bits() - self.shard_bits)
-    }
-
-    /// Places that a shard deals out before it reports them (T4).
-    fn batch(&self) -> u32 {
-        if self.ordered {
-            return 1;
-        }
-        let share = self.capacity() >> (self.shard_bits + 6);
-        share.clamp(1, 64) as u32
-    }
+/// The lane of a place in its line.
+#[inline(always)]
+const fn lane_of(place: usize) -> usize {
+    place & ((1 << LANE_BITS) - 1)
 }
 
 /// One table. The first fields are read by every operation and change never, or once.
 #[repr(C)]
 pub(crate) struct Table {
-    lines: Buffer<Quad>,
+    lines: Buffer<Six>,
     /// Turns a hash into its home: the top `line_bits` of its 32.
     shift: u32,
     line_bits: u32,
@@ -87,12 +56,20 @@ pub(crate) struct Table {
     batch: u32,
     /// The table that is being migrated into this one; null when there is none, and for ever after.
     prev: AtomicPtr<Table>,
+    /// The table that will follow this one, set once; this one owns it until the root has moved on to it (T7).
+    next: AtomicPtr<Table>,
     capacity: usize,
+    /// By place.
+    marks: Buffer<Mark>,
     /// By slot: its place plus one, or 0 if it is not filled yet. Slot 0 is reserved.
     order: Option<Buffer<AtomicU32>>,
     plan: Plan,
     /// Somebody retires it.
     left: AtomicBool,
+    /// The root has moved on to `next`.
+    followed: AtomicBool,
+    touch: FirstTouch,
+    touch_marks: FirstTouch,
     pub(crate) election: Election,
     /// The chunks of `prev`.
     pub(crate) work: CachePadded<Work>,
@@ -137,7 +114,30 @@ impl Leave for Table {
             return false;
         }
         // SAFETY: the caller's promise.
+        if !unsafe { self.marks.give_back() } {
+            return false;
+        }
+        // SAFETY: the caller's promise.
         self.order.as_mut().is_none_or(|order| unsafe { order.give_back() })
+    }
+}
+
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+std::thread_local! {
+    /// Tables that this thread has dropped.
+    pub(super) static DROPPED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+        DROPPED.set(DROPPED.get() + 1);
+        // ORDERING: Relaxed: alone.
+        let next = self.next.load(Ordering::Relaxed);
+        if !next.is_null() && !self.followed.load(Ordering::Relaxed) {
+            // SAFETY: made from a box, and nobody else ever owned it (T7).
+            drop(unsafe { Box::from_raw(next) });
+        }
     }
 }
 
@@ -153,18 +153,25 @@ impl Table {
         let chunks = prev.map_or(0, |prev| prev.chunks());
         let refused = |_| AllocError::OutOfMemory { bytes: chunks / 8 };
         let order = || Buffer::try_new(capacity + 1, plan.pages);
+        let marks = Buffer::try_new(lines * LANES, plan.pages)?;
+        let lines = Buffer::try_new(lines, plan.pages)?;
         Ok(Box::new(Self {
-            lines: Buffer::try_new(lines, plan.pages)?,
+            touch: FirstTouch::of(&lines),
+            touch_marks: FirstTouch::of(&marks),
+            lines,
+            marks,
             shift: u32::BITS - plan.line_bits(),
             line_bits: plan.line_bits(),
             batch: plan.batch(),
             prev: AtomicPtr::new(
                 prev.map_or(ptr::null_mut(), |prev| ptr::from_ref(prev).cast_mut()),
             ),
+            next: AtomicPtr::new(ptr::null_mut()),
             capacity,
             order: plan.ordered.then(order).transpose()?,
             plan,
             left: AtomicBool::new(false),
+            followed: AtomicBool::new(false),
             election: Election::new(),
             work: CachePadded::new(Work::try_new(chunks).map_err(refused)?),
             used: CachePadded::new(AtomicU64::new(0)),
@@ -179,6 +186,7 @@ impl Table {
         self.capacity
     }
 
+    /// The numbers of its places; some stand for none.
     pub(crate) const fn places(&self) -> usize {
         1 << self.plan.bits
     }
@@ -193,8 +201,37 @@ impl Table {
         &self.prev
     }
 
+    #[inline(always)]
+    pub(crate) const fn next(&self) -> &AtomicPtr<Self> {
+        &self.next
+    }
+
+    /// Gives the table its successor, unless it has one.
+    pub(crate) fn set_next(&self, next: Box<Self>) -> bool {
+        let next = Box::into_raw(next);
+        // ORDERING: Release: publishes the table; partner: `follow`. Failure: nothing is learnt.
+        let set =
+            self.next.compare_exchange(ptr::null_mut(), next, Ordering::AcqRel, Ordering::Relaxed);
+        if set.is_err() {
+            // SAFETY: made from a box above, and nobody has seen it.
+            drop(unsafe { Box::from_raw(next) });
+        }
+        set.is_ok()
+    }
+
+    /// The root has moved on to `next`, which is its own master from now on (T7).
+    pub(crate) fn let_next_go(&self) {
+        // ORDERING: Relaxed: read when the table is dropped, which comes after every section that could be here.
+        self.followed.store(true, Ordering::Relaxed);
+    }
+
+    /// Makes some of its memory present. False if all of it is, or will be soon (M10).
+    pub(crate) fn touch_ahead(&self) -> bool {
+        self.touch.step(&self.lines) || self.touch_marks.step(&self.marks)
+    }
+
     pub(crate) fn bytes(&self) -> usize {
-        self.lines.bytes() + self.order.as_ref().map_or(0, Buffer::bytes)
+        self.lines.bytes() + self.marks.bytes() + self.order.as_ref().map_or(0, Buffer::bytes)
     }
 
     /// True for the one that shall retire the table.
@@ -237,35 +274,41 @@ impl Table {
     }
 
     #[inline(always)]
-    fn line(&self, index: usize) -> &Quad {
+    fn line(&self, index: usize) -> &Six {
         debug_assert!(index < self.lines.len());
-        // SAFETY: a home has `line_bits` bits, and `next` stays within the ring of 2^line_bits lines.
+        // SAFETY: a home has `line_bits` bits, and `line_after` stays within the ring of 2^line_bits lines.
         unsafe { self.lines.get_unchecked(index) }
     }
 
     #[inline(always)]
-    fn line_of(&self, place: usize) -> &Quad {
-        self.line(place >> LANE_BITS)
+    fn mark(&self, place: usize) -> &Mark {
+        &self.marks[(place >> LANE_BITS) * LANES + lane_of(place)]
     }
 
-    /// The hash at a place.
+    /// The hash at a place; EMPTY if it has none, or is just being claimed by another shard.
     pub(crate) fn hash_at(&self, place: usize) -> u32 {
-        // ORDERING: Relaxed: who reads hashes one by one holds the lock of their shard, or is alone.
-        self.line_of(place).hashes[place % LANES].load(Ordering::Relaxed)
+        if !is_place(place) {
+            return EMPTY;
+        }
+        // ORDERING: Relaxed: who reads hashes holds the lock of their shard, or is alone (T3).
+        self.mark(place).hash.load(Ordering::Relaxed)
     }
 
     /// The item at a place, or null.
     #[inline(always)]
     pub(crate) fn item_at(&self, place: usize) -> Raw {
+        if !is_place(place) {
+            return ptr::null_mut();
+        }
         // ORDERING: Acquire: partner is the Release in `set`: an item's content comes with its pointer.
-        self.line_of(place).items[place % LANES].load(Ordering::Acquire)
+        self.line(place >> LANE_BITS).item(lane_of(place)).load(Ordering::Acquire)
     }
 
     /// The birth of the item at a place (T6).
     #[inline(always)]
     pub(crate) fn birth(&self, place: usize) -> Birth {
         // ORDERING: Relaxed (T6).
-        Birth::from_bits(self.line_of(place).births[place % LANES].load(Ordering::Relaxed))
+        Birth::from_bits(self.mark(place).birth.load(Ordering::Relaxed))
     }
 
     #[inline(always)]
@@ -275,14 +318,14 @@ impl Table {
     }
 
     #[inline(always)]
-    pub(crate) const fn next(&self, line: usize) -> usize {
+    pub(crate) const fn line_after(&self, line: usize) -> usize {
         (line + 1) & ((1 << self.line_bits) - 1)
     }
 
     /// True if a probe goes on behind this line.
     #[inline(always)]
     pub(crate) fn is_passed(&self, line: usize) -> bool {
-        self.line(line).lanes_of(EMPTY) == 0
+        self.line(line).unused().is_empty()
     }
 
     /// Asks the cache for the line where a search starts.
@@ -291,10 +334,12 @@ impl Table {
         prefetch_read(self.lines.as_ptr().wrapping_add(self.home(hash)));
     }
 
-    /// Asks the cache for the line where a search starts, which will be written.
+    /// Asks the cache for the line where a search starts, and its marks, which will be written.
     #[inline(always)]
     pub(crate) fn prefetch_to_write(&self, hash: u32) {
-        prefetch_write(self.lines.as_ptr().wrapping_add(self.home(hash)));
+        let home = self.home(hash);
+        prefetch_write(self.lines.as_ptr().wrapping_add(home));
+        prefetch_write(self.marks.as_ptr().wrapping_add(home * LANES));
     }
 
     /// The place and item of `hash` that is the `same`, if it is where most are: in its home line. Needs no lock; a later look decides.
@@ -307,15 +352,34 @@ impl Table {
     ) -> Option<(usize, Raw)> {
         let home = self.home(hash);
         let line = self.line(home);
-        let lanes = line.lanes_of(hash);
-        if lanes == 0 {
+        let lanes = line.lanes_of(tag_of(hash));
+        if lanes.is_empty() {
             return None;
         }
-        let lane = lanes.trailing_zeros() as usize % LANES;
         // ORDERING: Acquire, as in `item_at`.
-        let item = line.items[lane].load(Ordering::Acquire);
+        let item = line.first_item(lanes).load(Ordering::Acquire);
         let found = !item.is_null() && may_follow() && same(item);
-        found.then_some((home << LANE_BITS | lane, item))
+        found.then_some((home << LANE_BITS | lanes.first(), item))
+    }
+
+    /// The item of `hash` that is the `same`, or null, as far as one look at its home line tells: that is where most are. `None` says
+    /// nothing. Without a loop, so that little of it stands between two lookups of a caller.
+    #[inline(always)]
+    pub(crate) fn glance(
+        &self,
+        hash: u32,
+        may_follow: impl Fn() -> bool,
+        same: impl Fn(Raw) -> bool,
+    ) -> Option<Raw> {
+        let line = self.line(self.home(hash));
+        let lanes = line.lanes_of(tag_of(hash));
+        if lanes.is_empty() {
+            return (!line.unused().is_empty()).then_some(ptr::null_mut());
+        }
+        // ORDERING: Acquire, as in `item_at`.
+        let item = line.first_item(lanes).load(Ordering::Acquire);
+        let found = !item.is_null() && may_follow() && same(item);
+        found.then_some(item)
     }
 
     /// Looks for an item of `hash` that is the `same`; null items are passed over. `None` if `may_follow` forbids to look at an
@@ -330,11 +394,10 @@ impl Table {
         let mut index = self.home(hash);
         loop {
             let line = self.line(index);
-            let mut lanes = line.lanes_of(hash);
-            while lanes != 0 {
+            let mut lanes = line.lanes_of(tag_of(hash));
+            while !lanes.is_empty() {
                 // ORDERING: Acquire, as in `item_at`.
-                let item =
-                    line.items[lanes.trailing_zeros() as usize % LANES].load(Ordering::Acquire);
+                let item = line.first_item(lanes).load(Ordering::Acquire);
                 if !item.is_null() {
                     if !may_follow() {
                         return None;
@@ -343,12 +406,12 @@ impl Table {
                         return Some(item);
                     }
                 }
-                lanes &= lanes - 1;
+                lanes = lanes.rest();
             }
-            if line.lanes_of(EMPTY) != 0 {
+            if !line.unused().is_empty() {
                 return Some(ptr::null_mut());
             }
-            index = self.next(index);
+            index = self.line_after(index);
         }
     }
 
@@ -360,23 +423,25 @@ impl Table {
         let mut looked_at = 1;
         loop {
             let line = self.line(end);
-            let mut lanes = line.lanes_of(hash);
-            while lanes != 0 {
-                let lane = lanes.trailing_zeros() as usize % LANES;
-                let place = end << LANE_BITS | lane;
+            let mut lanes = line.lanes_of(tag_of(hash));
+            while !lanes.is_empty() {
+                let place = end << LANE_BITS | lanes.first();
+                lanes = lanes.rest();
+                if self.hash_at(place) != hash {
+                    continue;
+                }
                 // ORDERING: Acquire: the lock hands over what was stored under it; and retired items are compared by their address only.
-                let item = line.items[lane].load(Ordering::Acquire);
+                let item = line.item(lane_of(place)).load(Ordering::Acquire);
                 if item.is_null() {
                     free = free.or(Some(place));
                 } else if same(item) {
                     return Sought { place: Some(place), item, free: None, end, looked_at };
                 }
-                lanes &= lanes - 1;
             }
-            if line.lanes_of(EMPTY) != 0 {
+            if !line.unused().is_empty() {
                 return Sought { place: None, item: ptr::null_mut(), free, end, looked_at };
             }
-            end = self.next(end);
+            end = self.line_after(end);
             looked_at += 1;
         }
     }
@@ -384,11 +449,11 @@ impl Table {
     /// Puts another item, or null, into a place. The caller holds the lock of its shard.
     #[inline(always)]
     pub(crate) fn set(&self, place: usize, item: Raw, birth: Birth) {
-        let line = self.line_of(place);
         // ORDERING: Relaxed (T6).
-        line.births[place % LANES].store(birth.bits(), Ordering::Relaxed);
+        self.mark(place).birth.store(birth.bits(), Ordering::Relaxed);
+        let line = self.line(place >> LANE_BITS);
         // ORDERING: Release: the item's content comes first; partner: `item_at`.
-        line.items[place % LANES].store(item, Ordering::Release);
+        line.item(lane_of(place)).store(item, Ordering::Release);
     }
 
     /// Adds an item that was sought in vain. The caller has held the lock of its shard since.
@@ -415,27 +480,29 @@ impl Table {
         Ok(())
     }
 
-    /// Writes a hash to the first EMPTY from `index` on (T1).
+    /// Claims the first unused place from `index` on (T1).
     #[inline(always)]
     fn claim(&self, hash: u32, mut index: usize) -> usize {
         loop {
             let line = self.line(index);
-            let lanes = line.lanes_of(EMPTY);
-            if lanes == 0 {
-                index = self.next(index);
+            let lanes = line.unused();
+            if lanes.is_empty() {
+                index = self.line_after(index);
                 continue;
             }
-            let lane = lanes.trailing_zeros() as usize % LANES;
-            // ORDERING: Relaxed: a hash hands over nothing; what is in its place is published by `set` (T3). On failure another
+            // ORDERING: Relaxed: a tag hands over nothing; what is in its place is published by `set` (T3). On failure another
             // shard came first: look at the line again.
-            let claimed = line.hashes[lane].compare_exchange(
-                EMPTY,
-                hash,
+            let claimed = line.tag(lanes.first()).compare_exchange(
+                NO_TAG,
+                tag_of(hash),
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             );
             if claimed.is_ok() {
-                return index << LANE_BITS | lane;
+                let place = index << LANE_BITS | lanes.first();
+                // ORDERING: Relaxed, as in `hash_at`.
+                self.mark(place).hash.store(hash, Ordering::Relaxed);
+                return place;
             }
         }
     }

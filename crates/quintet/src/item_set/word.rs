@@ -3,7 +3,7 @@
 use crate::hash;
 use crate::sync::MODEL;
 
-/// The hash of a place that was never used. No stored hash is 0.
+/// The hash of a place that was never used, or is just being claimed. No stored hash is 0.
 pub(crate) const EMPTY: u32 = 0;
 
 /// The era of an item's birth in 32 bits: 27 of mantissa, 5 of exponent, rounded down.
@@ -43,13 +43,22 @@ impl Birth {
     }
 }
 
-/// The 32 bits of a hash that the table keeps. The multiplication lets every bit of a weak hash reach the top ones,
+/// The 32 bits of a hash that the table keeps, of which the lowest is always set. The multiplication lets every bit of a weak hash reach the top ones,
 /// which decide on shard and start. Under a model checker keys choose their own place.
 #[inline(always)]
 pub(crate) const fn fold(hash: u64) -> u32 {
-    let stored = if MODEL { hash } else { hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 } as u32;
-    // 0 is EMPTY: its hashes join those of 1.
-    stored + (stored == EMPTY) as u32
+    // The lowest bit is set: neither a hash nor its tag is 0.
+    if MODEL {
+        hash as u32 | 1
+    } else {
+        (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 | 1
+    }
+}
+
+/// The part of a stored hash that readers compare: its low bits, which decide on a home in very large tables only.
+#[inline(always)]
+pub(crate) const fn tag_of(hash: u32) -> u16 {
+    hash as u16
 }
 
 /// The shard of a stored hash among `2^bits` (H2).
@@ -61,10 +70,14 @@ pub(crate) const fn shard_of(hash: u32, bits: u32) -> usize {
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests {
     use super::*;
+    use crate::sync::six::NO_TAG;
 
     #[test]
     fn no_stored_hash_is_empty() {
-        assert!([0, 1, u64::MAX, 1 << 32].into_iter().all(|hash| fold(hash) != EMPTY));
+        assert!([0, 1, u64::MAX, 1 << 32].into_iter().all(|hash| {
+            let stored = fold(hash);
+            stored != EMPTY && tag_of(stored) != NO_TAG
+        }));
         assert_eq!(fold(0), 1);
     }
 

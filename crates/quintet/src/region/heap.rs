@@ -36,8 +36,8 @@ pub unsafe trait Zeroed: Sized {
 macro_rules! zeroed_atomics {
     ($($ty:ty => $value:expr),+ $(,)?) => { $(
         // SAFETY: natively an atomic has the layout of its integer, and zero is a valid integer;
-        // a pair documents that all zero bytes are the pair (0, 0); a line is an array of atomics; a quad documents that
-        // they are an EMPTY one.
+        // a pair documents that all zero bytes are the pair (0, 0); a line is an array of atomics; a six documents that
+        // they are an unused one, and a mark is two atomics.
         unsafe impl Zeroed for $ty {
             fn zeroed() -> Self { $value }
         }
@@ -49,7 +49,8 @@ zeroed_atomics! {
     crate::sync::AtomicUsize => crate::sync::AtomicUsize::new(0),
     crate::sync::AtomicPair => crate::sync::AtomicPair::new(0, 0),
     crate::sync::Line => crate::sync::Line::zeroed(),
-    crate::sync::quad::Quad => crate::sync::quad::Quad::new(),
+    crate::sync::six::Six => crate::sync::six::Six::new(),
+    crate::sync::six::Mark => crate::sync::six::Mark::new(),
 }
 
 /// An owned, zeroed array whose slots are shared by atomic access.

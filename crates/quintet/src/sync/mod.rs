@@ -6,7 +6,7 @@
 //! | [`barrier`] | the asymmetric barrier: readers pay nothing, the other side pays |
 //! | [`pair`] | [`AtomicPair`]: two adjacent words changed by one compare-exchange |
 //! | [`line`] | [`Line`]: a cache line of words, looked over at once |
-//! | [`quad`] | [`Quad`](quad::Quad): four hashes and their items on one cache line |
+//! | [`six`] | [`Six`](six::Six): six tags and their items on one cache line |
 //! | [`counter`] | [`Striped`]: a sum that threads change without sharing a line |
 //! | [`padded`] | [`CachePadded`]: one value, its own cache lines |
 //! | [`backoff`] | [`Backoff`]: spin, then yield |
@@ -42,12 +42,13 @@ pub(crate) mod line;
 pub(crate) mod padded;
 pub(crate) mod pair;
 pub(crate) mod prefetch;
-pub(crate) mod quad;
+pub(crate) mod six;
 
 #[allow(unused_imports)] // a room uses what it needs; the list is the same for every backend
 pub(crate) use backend::{
-    Arc, AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Condvar, HandOver,
-    Mutex, MutexGuard, Ordering, fence, park_timeout, spin_loop, thread, thread_local_cell,
+    Arc, AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Condvar,
+    HandOver, Mutex, MutexGuard, Ordering, fence, park_timeout, spin_loop, thread,
+    thread_local_cell,
 };
 #[allow(unused_imports)]
 pub(crate) use {

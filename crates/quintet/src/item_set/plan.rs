@@ -1,0 +1,53 @@
+//! What a table is made with.
+
+use crate::region::Pages;
+use crate::sync::MODEL;
+use crate::sync::six::{LANE_BITS, LANES};
+
+/// What a table is made with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    /// log2 of the numbers of its places, of which a line has 2^[`LANE_BITS`] and uses [`LANES`].
+    pub(crate) bits: u32,
+    /// log2 of the number of shards; each has a line at least.
+    pub(crate) shard_bits: u32,
+    /// The share of the places that may be dealt out.
+    pub(crate) load_factor: f64,
+    pub(crate) pages: Pages,
+    /// The era before it was published.
+    pub(crate) birth: u64,
+    /// The order of insertion is kept.
+    pub(crate) ordered: bool,
+}
+
+impl Plan {
+    /// A 32-bit hash has no more starts, and a 32-bit number of `order` has one value to spare.
+    pub(crate) const MAX_BITS: u32 = 31;
+
+    /// How many items fit.
+    pub(crate) fn capacity(&self) -> usize {
+        let places = (LANES as u64) << self.line_bits();
+        let slots = (self.load_factor * places as f64) as u64;
+        slots.clamp(1, places - 1) as usize
+    }
+
+    /// log2 of the number of lines.
+    pub(crate) const fn line_bits(&self) -> u32 {
+        self.bits - LANE_BITS
+    }
+
+    /// log2 of the lines in a chunk of a migration: part of one shard's range.
+    pub(crate) fn chunk_bits(&self) -> u32 {
+        const CHUNK_BITS: u32 = if MODEL { 1 } else { 3 };
+        CHUNK_BITS.min(self.line_bits() - self.shard_bits)
+    }
+
+    /// Places that a shard deals out before it reports them (T4).
+    pub(super) fn batch(&self) -> u32 {
+        if self.ordered {
+            return 1;
+        }
+        let share = self.capacity() >> (self.shard_bits + 6);
+        share.clamp(1, 64) as u32
+    }
+}

@@ -1,0 +1,182 @@
+//! One cache line of a table of items: six tags and six items; and what writers know of each place besides.
+//!
+//! ```text
+//!   byte 0             12   16                                              64
+//!        [ t t t t t t | -- | item   item   item   item   item   item ]
+//! ```
+//!
+//! **V1.** Every access to a lane is atomic by itself; a look at all tags at once is one load per tag in no order among
+//! themselves, each an Acquire load. On x86-64 it is one aligned vector load, which the processor does not tear within a lane, written in assembly since
+//! Rust has no atomic vectors.
+//! **V2.** Zero bytes are a line of EMPTY tags and null items. The two tags behind the sixth are 0 for ever, and count as nothing.
+
+use super::{AtomicPtr, AtomicU16, AtomicU32, MODEL};
+
+/// Lanes of a line: fewer under a model checker, so that lines are full sooner.
+pub(crate) const LANES: usize = if MODEL { 2 } else { 6 };
+
+/// log2 of the numbers that a line takes when places are numbered. Those from [`LANES`] on stand for no place.
+pub(crate) const LANE_BITS: u32 = if MODEL { 1 } else { 3 };
+
+/// The tag of a lane that was never used.
+pub(crate) const NO_TAG: u16 = 0;
+
+/// A line.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Six {
+    tags: [AtomicU16; 1 << LANE_BITS],
+    items: [AtomicPtr<()>; LANES],
+}
+
+/// What only writers ask for: the whole hash of a place, and the birth of its item.
+#[derive(Debug)]
+#[repr(C, align(8))]
+pub(crate) struct Mark {
+    pub(crate) hash: AtomicU32,
+    pub(crate) birth: AtomicU32,
+}
+
+impl Mark {
+    pub(crate) fn new() -> Self {
+        Self { hash: AtomicU32::new(0), birth: AtomicU32::new(0) }
+    }
+}
+
+/// Some lanes of a line: two bits each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lanes(u32);
+
+impl Lanes {
+    const ALL: u32 = (1 << (2 * LANES)) - 1;
+
+    #[inline(always)]
+    pub(crate) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The first lane; there is one.
+    #[inline(always)]
+    pub(crate) const fn first(self) -> usize {
+        (self.0.trailing_zeros() / 2) as usize
+    }
+
+    /// All but the first.
+    #[inline(always)]
+    pub(crate) const fn rest(self) -> Self {
+        let rest = self.0 & self.0.wrapping_sub(1);
+        Self(rest & rest.wrapping_sub(1))
+    }
+}
+
+impl Six {
+    pub(crate) fn new() -> Self {
+        Self {
+            tags: std::array::from_fn(|_| AtomicU16::new(NO_TAG)),
+            items: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn tag(&self, lane: usize) -> &AtomicU16 {
+        &self.tags[lane]
+    }
+
+    #[inline(always)]
+    pub(crate) fn item(&self, lane: usize) -> &AtomicPtr<()> {
+        &self.items[lane]
+    }
+
+    /// The item of the first of some lanes.
+    #[inline(always)]
+    pub(crate) fn first_item(&self, lanes: Lanes) -> &AtomicPtr<()> {
+        debug_assert!(!lanes.is_empty());
+        // SAFETY: lanes of this line, and at least one: its number is below LANES.
+        unsafe { self.items.get_unchecked(lanes.first()) }
+    }
+
+    /// The lanes with this tag, which is not [`NO_TAG`] (V1). No branch depends on them.
+    #[inline(always)]
+    pub(crate) fn lanes_of(&self, tag: u16) -> Lanes {
+        debug_assert_ne!(tag, NO_TAG);
+        Lanes(self.look(tag))
+    }
+
+    /// The lanes that were never used (V1).
+    #[inline(always)]
+    pub(crate) fn unused(&self) -> Lanes {
+        Lanes(self.look(NO_TAG) & Lanes::ALL)
+    }
+
+    #[cfg(all(
+        target_arch = "x86_64",
+        not(any(quintet_loom, quintet_shuttle, quintet_tsan, miri))
+    ))]
+    #[inline(always)]
+    fn look(&self, tag: u16) -> u32 {
+        let lanes: u32;
+        // SAFETY: 16 aligned bytes of a valid line are loaded. ORDERING: Acquire: every load of this processor is one, and to the compiler
+        // the block may touch all memory.
+        unsafe {
+            std::arch::asm!(
+                "movd {sought}, {tag:e}",
+                "pshuflw {sought}, {sought}, 0",
+                "punpcklqdq {sought}, {sought}",
+                "pcmpeqw {sought}, xmmword ptr [{line}]",
+                "pmovmskb {lanes:e}, {sought}",
+                sought = out(xmm_reg) _,
+                tag = in(reg) u32::from(tag),
+                line = in(reg) self,
+                lanes = lateout(reg) lanes,
+                options(nostack, preserves_flags),
+            );
+        }
+        lanes
+    }
+
+    #[cfg(not(all(
+        target_arch = "x86_64",
+        not(any(quintet_loom, quintet_shuttle, quintet_tsan, miri))
+    )))]
+    #[inline(always)]
+    fn look(&self, tag: u16) -> u32 {
+        // ORDERING: Acquire (V1).
+        (0..LANES).fold(0, |lanes, lane| {
+            let found = self.tags[lane].load(super::Ordering::Acquire) == tag;
+            lanes | u32::from(found) * 3 << (2 * lane)
+        })
+    }
+}
+
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests {
+    use super::super::Ordering;
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_line() {
+        assert_eq!((size_of::<Six>(), align_of::<Six>(), size_of::<Mark>()), (64, 64, 8));
+    }
+
+    #[test]
+    fn finds_every_lane_of_a_tag() {
+        fn list(mut lanes: Lanes) -> Vec<usize> {
+            let mut list = Vec::new();
+            while !lanes.is_empty() {
+                list.push(lanes.first());
+                lanes = lanes.rest();
+            }
+            list
+        }
+        let line = Six::new();
+        assert_eq!(list(line.unused()), [0, 1, 2, 3, 4, 5]);
+        for (lane, tag) in [7, u16::MAX, 7, 1 << 15, 7].into_iter().enumerate() {
+            line.tag(lane).store(tag, Ordering::Relaxed);
+        }
+        assert_eq!(list(line.lanes_of(7)), [0, 2, 4]);
+        assert_eq!(list(line.lanes_of(u16::MAX)), [1]);
+        assert_eq!(list(line.lanes_of(1 << 15)), [3]);
+        assert_eq!(list(line.lanes_of(8)), [0; 0]);
+        assert_eq!(list(line.unused()), [5], "the spare tags count as nothing");
+    }
+}
