@@ -364,18 +364,20 @@ impl std::hash::Hasher for Halves {
 #[test]
 fn many_inserts_of_records_with_alike_hashes() {
     type Hashing = std::hash::BuildHasherDefault<Halves>;
-    let seen: SeenSet<u64, Hashing> =
-        SeenSetBuilder::default().try_build_with_hasher(Hashing::default()).unwrap();
-    let handle = seen.handle();
-    for round in 0..3 {
-        let mut next = 0;
-        handle.insert_many(0..40, |insertion| {
-            assert_eq!(insertion.is_new(), round == 0, "{next}");
-            assert_eq!(seen.get(insertion.id()), Some(&next));
-            next += 1;
-        });
+    for count in [6, 40] {
+        let seen: SeenSet<u64, Hashing> =
+            SeenSetBuilder::default().try_build_with_hasher(Hashing::default()).unwrap();
+        let handle = seen.handle();
+        for round in 0..3 {
+            let mut next = 0;
+            handle.insert_many(0..count, |insertion| {
+                assert_eq!(insertion.is_new(), round == 0, "{next}");
+                assert_eq!(seen.get(insertion.id()), Some(&next));
+                next += 1;
+            });
+        }
+        assert_eq!(seen.iter().count() as u64, count);
     }
-    assert_eq!(seen.iter().count(), 40);
 }
 
 #[test]
