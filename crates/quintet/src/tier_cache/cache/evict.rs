@@ -212,7 +212,7 @@ impl CacheHandle<'_> {
                 shunned.clear();
                 continue;
             };
-            if self.evict_to_sink(victim)? {
+            if self.put_out_for_room(victim)? {
                 self.cursor = victim.record;
                 // The next one's bucket, while this one's block is filled.
                 if let Some(input) = self.ring.last().and_then(|link| view.entry_input(link)) {

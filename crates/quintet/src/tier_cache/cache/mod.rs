@@ -125,6 +125,22 @@ impl Upper for TierCache {
         self.view().free(point, link, keeps)
     }
 
+    fn claim(&self, seat: u32, link: Link) -> bool {
+        let view = self.view();
+        view.set_claiming(seat, true);
+        let claimed = view.claim(self, seat, link);
+        if !claimed {
+            view.set_claiming(seat, false);
+        }
+        claimed
+    }
+
+    fn unclaim(&self, seat: u32, link: Link) {
+        let view = self.view();
+        view.unclaim(seat, link);
+        view.set_claiming(seat, false);
+    }
+
     fn left(&self, link: Link) {
         self.deliver_forced(link);
     }
