@@ -108,6 +108,17 @@ pub(crate) struct Shape<'s> {
     pub(crate) body: usize,
 }
 
+/// What a family asks of a segment it attaches to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'w> {
+    /// Which family.
+    pub(crate) kind: u64,
+    /// The oldest and the newest format it understands.
+    pub(crate) formats: (u64, u64),
+    /// Its sizes; `None` are taken as they are.
+    pub(crate) fields: &'w [(&'static str, Option<u64>)],
+}
+
 /// Why there is no segment.
 #[derive(Debug)]
 #[non_exhaustive]

@@ -112,7 +112,7 @@ impl CacheHandle<'_> {
             // ORDERING: SeqCst fence: the lease is there before we look at the generation (Z1, Z2). Partner: `is_leased`.
             fence(Ordering::SeqCst);
             if current(&view, hit.link).is_some() {
-                view.touch(hit, view.tick_of_access());
+                view.touch(hit.link, hit.tick, view.tick_of_access());
                 return Ok(Some(lease));
             }
         }

@@ -67,7 +67,7 @@ fn departed(link: Link, entry: ScannedEntry) -> Departed {
 
 impl View<'_> {
     /// E1.
-    pub(super) fn claim(&self, cache: &TierCache, seat: u32, link: Link) -> bool {
+    pub(super) fn claim(&self, peers: &dyn Peers, seat: u32, link: Link) -> bool {
         let Some(record) = super::read::current(self, link) else { return false };
         let word = record.state();
         if word.state() != Some(RecordState::Live) {
@@ -79,7 +79,7 @@ impl View<'_> {
             other != seat
                 && owner != Owner::NOBODY
                 && self.is_claiming(other)
-                && !cache.is_dead(owner)
+                && !peers.is_dead(owner)
         });
         !taken && exchange(Point::Claim, record.word(), word.0, word.claimed(seat).0)
     }
@@ -126,7 +126,7 @@ impl TierCache {
 
 impl CacheHandle<'_> {
     /// The victims of one batch: `first`, and with a sink as many further ones as it takes, at most `most` in all.
-    fn batch_of(&mut self, first: Link, most: usize) -> Vec<Link> {
+    pub(super) fn batch_of(&mut self, first: Link, most: usize) -> Vec<Link> {
         let most = self.cache.sink.as_ref().map_or(1, |sink| sink.batch().min(most));
         let mut links = vec![first];
         while links.len() < most {
@@ -145,7 +145,7 @@ impl CacheHandle<'_> {
         let (view, seat) = (self.view, self.inner.number);
         view.set_claiming(seat, true);
         let _claims = Claims { view, seat, links: Vec::new() };
-        if !view.claim(self.cache, seat, victim) {
+        if !view.claim(self.inner.map.peers, seat, victim) {
             return Ok(false);
         }
         let went = self.evict(victim);
@@ -168,7 +168,7 @@ impl CacheHandle<'_> {
         let mut batch = Vec::new();
         let mut any = false;
         for &link in links {
-            if !view.claim(self.cache, seat, link) {
+            if !view.claim(self.inner.map.peers, seat, link) {
                 continue;
             }
             match view.copy(link) {
@@ -214,25 +214,6 @@ impl CacheHandle<'_> {
             sink.withdraw(&stayed);
         }
         Ok(any)
-    }
-
-    /// Evicts up to `most` entries, the least recently used first, and returns them. They go to the sink as well, if there is one.
-    /// A cache that never evicts refuses with [`CacheError::Full`].
-    pub fn evict_oldest(&mut self, most: usize) -> Result<Vec<Departed>, CacheError> {
-        if self.spares() {
-            return Err(CacheError::Full);
-        }
-        let mut gone = Vec::new();
-        let mut shunned = Vec::new();
-        while gone.len() < most {
-            let view = self.view;
-            let Some(victim) = view.next_victim(&mut self.ring, &shunned) else { break };
-            let links = self.batch_of(victim, most - gone.len());
-            if !self.put_out(&links, &mut gone)? {
-                shunned.push(victim.record);
-            }
-        }
-        Ok(gone)
     }
 
     /// Adds again what a sink refused after a full window had put it out.

@@ -21,7 +21,7 @@ use super::view::View;
 use crate::sync::AtomicU64;
 use crate::tier_cache::MapError;
 use crate::tier_cache::plan::{Task, Verdict, Want};
-use crate::tier_cache::step::{Point, store, store_payload};
+use crate::tier_cache::step::{Point, store, store_hint, store_payload};
 use crate::tier_cache::word::{InputHash, Link, Probe, RecordState};
 
 /// What a placed entry met.
@@ -227,6 +227,7 @@ impl<'c> CacheHandle<'c> {
             if let Ok(record) = view.memory.record(link.record) {
                 let tick = view.tick_of_access();
                 store(Point::Expiry, Block::of(record).expiry_word(), expiry);
+                store_hint(Point::Touch, record.tick(), tick as u64);
                 view.set_age(link.record, tick, expiry);
             }
         }

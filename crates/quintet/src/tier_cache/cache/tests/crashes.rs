@@ -248,3 +248,62 @@ fn a_copy_is_never_of_two_values() {
     }
     assert!(reused > 2, "{reused}");
 }
+
+/// A handle dies with free blocks that only it knew of. Nobody joins, nobody maintains: the set that finds nothing free looks after the dead before
+/// it evicts, and before it fails.
+#[test]
+fn what_a_dead_handle_kept_is_found_by_whoever_needs_it() {
+    let sizes = set_up(small(), 64).sizes;
+    for entire in [false, true] {
+        // A value of nearly all blocks cannot do without the dead one's.
+        let cache = TierCache::create_sealed(Sizes { max_value: 5_000, ..sizes }).unwrap();
+        let (mut dead, mut survivor) = (cache.handle().unwrap(), cache.handle().unwrap());
+        survivor.set("k", "v").unwrap();
+        for number in 0..16 {
+            dead.set(format!("{number}"), "x").unwrap();
+        }
+        for number in 0..16 {
+            assert!(dead.remove(format!("{number}")).unwrap());
+        }
+        assert_eq!(dead.inner.kept.len(), 16);
+        declare_dead(&cache, &dead);
+        std::mem::forget(dead);
+        if entire {
+            survivor.set("large", vec![1; 5_000]).unwrap();
+        } else {
+            for number in 1..64 {
+                survivor.set(format!("{number}"), "x").unwrap();
+            }
+            assert_eq!((cache.len(), cache.stats().evicted), (64, 0), "all blocks are used first");
+        }
+        drop(survivor);
+        cache.check().unwrap();
+    }
+}
+
+/// Whoever sweeps dies in the middle of it: the next one that needs room sweeps again.
+#[test]
+fn sweepers_die_too() {
+    for n in 0.. {
+        let cache = tiny_of(small().no_evict(), 64);
+        let (mut dead, mut sweeper) = (cache.handle().unwrap(), cache.handle().unwrap());
+        let mut survivor = cache.handle().unwrap();
+        dead.set("long", long(1)).unwrap();
+        // Dies between freeing the head of an entry and its further blocks.
+        with_fate(Fate::Stop(14), None, || drop(dead.remove("long")));
+        declare_dead(&cache, &dead);
+        let (_, points) = with_fate(Fate::Stop(n), None, || drop(sweeper.reclaim(true)));
+        declare_dead(&cache, &sweeper);
+        forget_recoverers(&cache);
+        std::mem::forget((dead, sweeper));
+        let mut stored = 0;
+        while survivor.set(format!("{stored}"), "x").is_ok() {
+            stored += 1;
+        }
+        drop(survivor);
+        assert!(cache.len() == 64, "{stored} at {n}");
+        if n >= points {
+            break;
+        }
+    }
+}
