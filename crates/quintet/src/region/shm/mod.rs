@@ -57,11 +57,15 @@ mod tests;
 ))]
 mod view;
 
-#[cfg(not(all(
+#[cfg(all(
     feature = "shm",
     any(target_os = "linux", target_os = "android"),
-    not(any(quintet_loom, quintet_shuttle, miri))
-)))]
+    any(quintet_loom, quintet_shuttle),
+    not(miri)
+))]
+#[path = "model.rs"]
+mod segment;
+#[cfg(not(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri))))]
 #[path = "absent.rs"]
 mod segment;
 

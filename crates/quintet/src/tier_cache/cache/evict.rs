@@ -211,8 +211,9 @@ impl CacheHandle<'_> {
                 self.inner.kept.push(block);
             }
         }
-        let mut evictions = 0;
-        loop {
+        let mut wait = Wait::new(self.inner.timeout);
+        // What is freed may be taken by others, again and again: a bound, though nobody should reach it.
+        for _ in 0..4 * view.sizes.blocks as usize {
             view.find_kept(&mut self.inner.kept, need, &mut self.blocks);
             if self.blocks.len() < need && self.is_worth_looking() {
                 view.find_free(self.cursor, need, &mut self.blocks);
@@ -226,18 +227,18 @@ impl CacheHandle<'_> {
             }
             if self.reclaim(self.spares())? {
                 self.dry = 0;
-                continue;
-            }
-            // What was freed meanwhile may have been taken by others: a bound, though nobody should reach it.
-            evictions += 1;
-            let bound = 4 * view.sizes.blocks as usize;
-            if !self.spares() && evictions <= bound && self.evict_one()? {
+            } else if !self.spares() && self.evict_one()? {
                 self.forced_out += 1;
-            } else if !self.reclaim(true)? {
-                view.count(self.inner.number, Count::Refused, 1);
-                return Err(CacheError::Full);
+            } else if !self.reclaim(true)? && !self.find_hidden()? {
+                // Where entries can be evicted and none is there, others have just done so: soon there will be blocks or entries.
+                if self.spares() || wait.pause().is_err() {
+                    break;
+                }
+                self.dry = 0;
             }
         }
+        view.count(self.inner.number, Count::Refused, 1);
+        Err(CacheError::Full)
     }
 
     /// In a full cache every set evicts: looking through the bits first, in vain, is left to one in [`DRY_SETS`].

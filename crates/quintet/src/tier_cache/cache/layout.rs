@@ -2,7 +2,7 @@
 
 use super::block::{CHAIN_HEADER, HEAD_HEADER};
 use crate::region::shm::{SegmentError, Wanted};
-use crate::sync::AtomicPair;
+use crate::sync::{AtomicPair, MODEL};
 use crate::tier_cache::memory::{Geometry, SEAT_WORDS, WINDOW};
 use crate::tier_cache::{MapError, OpenError};
 
@@ -20,13 +20,13 @@ pub const MAX_KEY: usize = 64 << 10;
 /// Words of statistics per seat.
 pub(super) const STAT_WORDS: usize = 32;
 /// Namespaces, the unnamed one included.
-pub(super) const SPACES: usize = 256;
+pub(super) const SPACES: usize = if MODEL { 2 } else { 256 };
 pub(super) const SPACE_WORDS: usize = 8;
 /// Keys that can be computed at once without waiting for one another.
-pub(super) const FLIGHTS: usize = 4096;
+pub(super) const FLIGHTS: usize = if MODEL { 2 } else { 4096 };
 /// Marks of time: of each power of two of seconds so many.
 pub(super) const MARKS: usize = 16;
-pub(super) const MARK_LEVELS: usize = 24;
+pub(super) const MARK_LEVELS: usize = if MODEL { 1 } else { 24 };
 /// Words that all share, each group on a line of its own.
 pub(super) const GLOBAL_WORDS: usize = 64;
 /// Leases a seat can hold at once.
@@ -134,6 +134,11 @@ impl Sizes {
         let words = key.div_ceil(8) + value.div_ceil(8);
         let (head, chain) = self.room();
         1 + words.saturating_sub(head).div_ceil(chain)
+    }
+
+    /// Free blocks that a handle keeps for itself, all of them together a quarter at most.
+    pub(super) fn most_kept(self) -> usize {
+        (self.blocks as usize / (4 * self.seats as usize)).min(16)
     }
 
     /// Blocks of the longest value under a short key. A long key takes away from the value.

@@ -45,7 +45,11 @@ mod typed;
 mod view;
 mod write;
 
-#[cfg(test)]
+#[cfg(all(test, quintet_loom))]
+mod loom_tests;
+#[cfg(all(test, quintet_shuttle, not(quintet_loom)))]
+mod shuttle_tests;
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
 
 pub use crate::region::shm::{Access, Place, SegmentError};

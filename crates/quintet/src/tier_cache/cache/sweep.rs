@@ -148,6 +148,17 @@ impl CacheHandle<'_> {
         Ok(found)
     }
 
+    /// The last resort: what others keep to themselves, living ones too. False if there was nothing.
+    pub(super) fn find_hidden(&mut self) -> Result<bool, CacheError> {
+        // Where nothing is ever evicted nobody keeps anything; a handle that may not evict is refused often.
+        if !self.view.sizes.evicts || self.spares() && !self.is_time_to_ask() {
+            return Ok(false);
+        }
+        let swept = self.view.sweep_orphans()?;
+        self.dry = 0;
+        Ok(swept.orphans + swept.hidden > 0)
+    }
+
     /// At most ten times a second, and the first time.
     fn is_time_to_ask(&mut self) -> bool {
         let now = monotonic_ms();

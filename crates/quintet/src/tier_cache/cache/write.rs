@@ -41,8 +41,6 @@ pub(super) struct Entry<'e> {
     pub(super) expiry: u64,
 }
 
-/// Free blocks that a handle keeps for itself.
-const KEPT_BLOCKS: usize = 16;
 /// Rounds of finding blocks that others then took.
 const MAX_ROUNDS: usize = 1000;
 
@@ -123,8 +121,9 @@ impl<'c> CacheHandle<'c> {
             return Err(error);
         }
         let found = self.inner.frame.plan.found;
-        self.inner.keeps =
-            !self.spares() && !self.view.sizes.leases && self.inner.kept.len() < KEPT_BLOCKS;
+        self.inner.keeps = !self.spares()
+            && !self.view.sizes.leases
+            && self.inner.kept.len() < self.view.sizes.most_kept();
         self.inner.carry_out()?;
         if self.inner.frame.plan.out.is_some() {
             self.view.count(self.inner.number, Count::Forced, 1);

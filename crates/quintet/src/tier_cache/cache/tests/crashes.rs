@@ -253,10 +253,9 @@ fn a_copy_is_never_of_two_values() {
 /// it evicts, and before it fails.
 #[test]
 fn what_a_dead_handle_kept_is_found_by_whoever_needs_it() {
-    let sizes = set_up(small(), 64).sizes;
+    let sizes = Sizes { seats: 2, max_value: 5_400, ..set_up(small(), 64).sizes };
     for entire in [false, true] {
-        // A value of nearly all blocks cannot do without the dead one's.
-        let cache = TierCache::create_sealed(Sizes { max_value: 5_000, ..sizes }).unwrap();
+        let cache = TierCache::create_sealed(sizes).unwrap();
         let (mut dead, mut survivor) = (cache.handle().unwrap(), cache.handle().unwrap());
         survivor.set("k", "v").unwrap();
         for number in 0..16 {
@@ -265,11 +264,12 @@ fn what_a_dead_handle_kept_is_found_by_whoever_needs_it() {
         for number in 0..16 {
             assert!(dead.remove(format!("{number}")).unwrap());
         }
-        assert_eq!(dead.inner.kept.len(), 16);
+        assert_eq!(dead.inner.kept.len(), 8);
         declare_dead(&cache, &dead);
         std::mem::forget(dead);
         if entire {
-            survivor.set("large", vec![1; 5_000]).unwrap();
+            // Nearly all blocks: it cannot do without the dead one's.
+            survivor.set("large", vec![1; 5_400]).unwrap();
         } else {
             for number in 1..64 {
                 survivor.set(format!("{number}"), "x").unwrap();
@@ -309,4 +309,19 @@ fn sweepers_die_too() {
             break;
         }
     }
+}
+
+/// The same of a living one, which is busy elsewhere.
+#[test]
+fn what_a_living_handle_keeps_does_not_make_a_set_fail() {
+    let sizes = Sizes { seats: 2, max_value: 5_400, ..set_up(small(), 64).sizes };
+    let cache = TierCache::create_sealed(sizes).unwrap();
+    let (mut one, mut other) = (cache.handle().unwrap(), cache.handle().unwrap());
+    (0..16).for_each(|number| assert!(one.add(format!("{number}"), "x", None).unwrap()));
+    (0..16).for_each(|number| assert!(one.remove(format!("{number}")).unwrap()));
+    assert_eq!(one.inner.kept.len(), 8);
+    other.set("large", vec![1; 5_400]).unwrap();
+    one.set("small", "x").unwrap();
+    drop((one, other));
+    cache.check().unwrap();
 }
