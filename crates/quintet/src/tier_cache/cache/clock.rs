@@ -2,13 +2,13 @@
 //!
 //! Expiry is measured by the system's monotonic clock, which all processes of a machine share and nobody can set; the segment
 //! keeps what has to be added to it since the machine restarted. Recency has a clock of its own, which counts insertions: it
-//! moves on once for every 128th part of the blocks that was filled, and once a second while the cache is used, so that a hit
-//! seldom has to store anything.
+//! moves on once for every 128th part of the blocks that was filled, and once in a *span* of eight seconds while the cache is used, so that
+//! a hit seldom has to store anything.
 //!
-//! **T1.** Whoever notices first that a new second has begun moves the ticks on and *marks* the moment: (second, tick). What carries that tick or an
-//! earlier one was not used after that second.
-//! **T2.** Of every power of two of seconds, sixteen marks are kept: how long an entry was not used is known up to a sixteenth.
-//! **T3.** A handle looks at the clock after so many operations as it makes in some ten milliseconds, 16 at most. One that has been idle
+//! **T1.** Whoever notices first that a new span has begun moves the ticks on and *marks* the moment: (span, tick). What carries that tick or an
+//! earlier one was not used after that span.
+//! **T2.** Of every power of two of spans, sixteen marks are kept: how long an entry was not used is known up to a sixteenth.
+//! **T3.** A handle looks at the clock after so many operations as it makes in some ten milliseconds, 64 at most. One that has been idle
 //! may stamp so many uses with the tick of its last look, as if they had happened then.
 
 use super::handle::CacheHandle;
@@ -36,9 +36,14 @@ pub(super) fn monotonic_ms() -> u64 {
 impl View<'_> {
     /// The segment's time in milliseconds, at least 1.
     pub(super) fn now(&self) -> u64 {
+        self.moment(monotonic_ms())
+    }
+
+    /// The segment's time at a moment of the system's clock.
+    fn moment(&self, ms: u64) -> u64 {
         // ORDERING: Relaxed: set once per boot, before anybody works with the segment.
         let epoch = self.global(Global::Epoch).load(Ordering::Relaxed);
-        monotonic_ms().wrapping_add(epoch).max(1)
+        ms.wrapping_add(epoch).max(1)
     }
 
     /// When an entry that lives so long from now on expires; 0 for never.
@@ -83,39 +88,46 @@ impl View<'_> {
     }
 }
 
-/// A mark: the second, and the tick that began in it.
+/// Milliseconds of a span: the shorter, the more hits store their tick.
+const SPAN_MS: u64 = 8_000;
+
+/// A mark: the span, and the tick that began in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Mark {
-    second: u32,
+    span: u32,
     tick: u32,
 }
 
 impl Mark {
     fn of(word: u64) -> Self {
-        Self { second: (word >> 32) as u32, tick: word as u32 }
+        Self { span: (word >> 32) as u32, tick: word as u32 }
     }
 
     fn word(self) -> u64 {
-        (self.second as u64) << 32 | self.tick as u64
+        (self.span as u64) << 32 | self.tick as u64
     }
 }
 
 impl View<'_> {
-    /// T1: moves the ticks on if nobody has in this second.
+    /// T1: moves the ticks on if nobody has in this span.
     pub(super) fn mark_time(&self) {
-        let (second, place) = (self.now() / 1000, self.global(Global::Second));
+        self.mark(self.now());
+    }
+
+    fn mark(&self, now: u64) {
+        let (span, place) = (now / SPAN_MS, self.global(Global::Span));
         // ORDERING: Relaxed: hints. The exchange lets one of many mark.
         let known = place.load(Ordering::Relaxed);
-        if second == known || !exchange(Point::Time, place, known, second) {
+        if span == known || !exchange(Point::Time, place, known, span) {
             return;
         }
         let tick = (add(Point::Tick, self.global(Global::Tick), 1) as u32).wrapping_add(1);
-        let mark = Mark { second: second as u32, tick };
+        let mark = Mark { span: span as u32, tick };
         for (level, marks) in self.marks.chunks_exact(MARKS).enumerate() {
-            let place = &marks[(mark.second >> level) as usize % MARKS];
+            let place = &marks[(mark.span >> level) as usize % MARKS];
             // ORDERING: Relaxed: a hint.
             let last = Mark::of(place.load(Ordering::Relaxed));
-            if last.tick == 0 || last.second >> level != mark.second >> level {
+            if last.tick == 0 || last.span >> level != mark.span >> level {
                 store_hint(Point::Time, place, mark.word());
             }
         }
@@ -123,11 +135,11 @@ impl View<'_> {
 
     /// What carries this tick or an earlier one was not used in the last `ms` milliseconds (T1). `None` if no mark is old enough.
     pub(super) fn tick_before(&self, ms: u64) -> Option<u32> {
-        let before = self.now().saturating_sub(ms) / 1000;
+        let before = self.now().saturating_sub(ms) / SPAN_MS;
         // ORDERING: Relaxed: hints.
         let marks = self.marks.iter().map(|place| Mark::of(place.load(Ordering::Relaxed)));
-        let old = marks.filter(|mark| mark.tick != 0 && mark.second as u64 + 1 < before);
-        old.max_by_key(|mark| mark.second).map(|mark| mark.tick)
+        let old = marks.filter(|mark| mark.tick != 0 && mark.span as u64 + 1 < before);
+        old.max_by_key(|mark| mark.span).map(|mark| mark.tick)
     }
 }
 
@@ -141,14 +153,13 @@ pub(super) struct Watch {
 
 /// A stride should take so long.
 const STRIDE_MS: u64 = 10;
-const LONGEST_STRIDE: u32 = 16;
+const LONGEST_STRIDE: u32 = 64;
 
 impl Watch {
     pub(super) fn new() -> Self {
         Self { left: 1, stride: 1, looked: 0 }
     }
 
-    #[cold]
     fn look(&mut self, now: u64) {
         let took = now.wrapping_sub(self.looked);
         self.looked = now;
@@ -166,9 +177,16 @@ impl CacheHandle<'_> {
     pub(super) fn pass_time(&mut self) {
         self.watch.left -= 1;
         if self.watch.left == 0 {
-            self.watch.look(monotonic_ms());
-            self.view.mark_time();
+            self.look_at_the_clock();
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_at_the_clock(&mut self) {
+        let now = monotonic_ms();
+        self.watch.look(now);
+        self.view.mark(self.view.moment(now));
     }
 }
 

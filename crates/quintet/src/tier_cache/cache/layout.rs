@@ -24,7 +24,7 @@ pub(super) const SPACES: usize = if MODEL { 2 } else { 256 };
 pub(super) const SPACE_WORDS: usize = 8;
 /// Keys that can be computed at once without waiting for one another.
 pub(super) const FLIGHTS: usize = if MODEL { 2 } else { 4096 };
-/// Marks of time: of each power of two of seconds so many.
+/// Marks of time: of each power of two of spans so many.
 pub(super) const MARKS: usize = 16;
 pub(super) const MARK_LEVELS: usize = if MODEL { 1 } else { 24 };
 /// Words that all share, each group on a line of its own.

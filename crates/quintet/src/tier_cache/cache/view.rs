@@ -16,8 +16,8 @@ use crate::tier_cache::word::{InputHash, Link};
 pub(super) enum Global {
     /// The recency clock.
     Tick = 0,
-    /// The last second that was marked.
-    Second = 1,
+    /// The last span of time that was marked.
+    Span = 1,
     /// Where the next search for victims begins.
     Hand = 8,
     /// No entry expires before this moment, in units of [`DEADLINE_MS`].

@@ -15,8 +15,8 @@ fn fixture(name: &str) -> PathBuf {
 
 /// A segment as text: its length, then the words that are not zero, each line beginning with the index of its first one.
 fn text_of(bytes: &[u8]) -> String {
-    let (words, _) = bytes.as_chunks::<8>();
-    let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    let words: Vec<u64> = bytes.chunks_exact(8).map(word).collect();
     let mut text = format!("bytes {}", bytes.len());
     let mut at = 0;
     let mut follows = 0;
