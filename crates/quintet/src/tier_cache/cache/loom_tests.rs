@@ -54,6 +54,8 @@ fn loom_cache_a_free_block_is_handed_over() {
         let view = cache.view();
         let word = view.memory.record(0).unwrap().state();
         view.take(0, 0, word).unwrap();
+        // A wrong bit: whoever meets it takes it back, and must not take back the right one.
+        view.offer(0);
         let other = Arc::clone(&cache);
         let freer = thread::spawn(move || {
             let link = Link { record: 0, generation: 0 };
