@@ -262,6 +262,46 @@ fn evict_puts_out_the_oldest() {
     assert_eq!((&report["expired"], &report["evicted"]), (&1.into(), &0.into()));
 }
 
+/// Keys of a namespace are its own; a flush empties it and nothing else.
+#[test]
+fn namespaces_are_apart() {
+    let cache = Cache::new("spaces");
+    cache.ok("set", &["k", "outside"]);
+    cache.ok("set", &["k", "inside", "--namespace", "ns"]);
+    assert_eq!(cache.ok("get", &["k"]), "outside");
+    assert_eq!(cache.ok("get", &["k", "--namespace", "ns"]), "inside");
+    assert_eq!(cache.ok("incr", &["n", "5", "--namespace", "ns"]), "5\n");
+    assert_eq!(cache.ok("scan", &[]), "k\n");
+    let mut keys: Vec<_> =
+        cache.ok("scan", &["--namespace", "ns"]).lines().map(str::to_owned).collect();
+    keys.sort();
+    assert_eq!(keys, ["k", "n"]);
+    let all = cache.ok("scan", &["--all", "--json"]);
+    assert_eq!(all.lines().filter(|line| json(line)["namespace"] == "ns").count(), 2);
+    assert_eq!(all.lines().count(), 3);
+    assert_eq!(cache.on("get", &["k", "--namespace", "other"]).status.code(), Some(1));
+    assert_eq!(cache.on("del", &["k", "--namespace", "other"]).status.code(), Some(1));
+    assert_eq!(cache.ok("scan", &["--namespace", "other"]), "", "asking makes none");
+    assert_eq!(cache.on("flush", &["--namespace", "other"]).status.code(), Some(1));
+    cache.ok("flush", &["--namespace", "ns"]);
+    assert_eq!(cache.on("get", &["k", "--namespace", "ns"]).status.code(), Some(1));
+    assert_eq!(cache.ok("get", &["k"]), "outside");
+    cache.ok("flush", &[]);
+    assert_eq!(cache.on("get", &["k"]).status.code(), Some(1));
+}
+
+#[test]
+fn evict_spares_what_was_used() {
+    let cache = Cache::new("unused");
+    cache.ok("set", &["k", "v"]);
+    assert_eq!(
+        json(&cache.ok("evict", &["--unused", "1h", "--json"]))["evicted"],
+        0,
+        "it was used within the hour"
+    );
+    assert_eq!(json(&cache.ok("evict", &["--count", "1", "--json"]))["evicted"], 1);
+}
+
 #[test]
 fn a_full_cache_that_never_evicts_says_so() {
     let cache = Cache::named("full");

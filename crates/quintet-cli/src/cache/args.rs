@@ -43,6 +43,8 @@ pub(crate) enum Verb {
     Check(NameArgs),
     /// Put out the least recently used entries
     Evict(EvictArgs),
+    /// Empty a namespace, or the whole cache, at once
+    Flush(FlushArgs),
     /// Remove a cache; processes that use it go on undisturbed
     Remove(RemoveArgs),
     /// List the caches
@@ -74,6 +76,14 @@ pub(crate) struct CreateArgs {
     pub(crate) no_evict: bool,
 }
 
+/// Whose keys are meant.
+#[derive(Debug, Args)]
+pub(crate) struct SpaceArgs {
+    /// The namespace of the key [default: the one without a name]
+    #[arg(long, value_name = "NS")]
+    pub(crate) namespace: Option<String>,
+}
+
 /// Options of `cache set`.
 #[derive(Debug, Args)]
 pub(crate) struct SetArgs {
@@ -87,6 +97,8 @@ pub(crate) struct SetArgs {
     /// How long it lives, for example 10s, 500ms, 2h [default: for ever]
     #[arg(long, value_name = "TIME", value_parser = lifetime)]
     pub(crate) ttl: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) space: SpaceArgs,
 }
 
 /// A cache and a key.
@@ -96,6 +108,8 @@ pub(crate) struct KeyArgs {
     pub(crate) name: String,
     /// The key
     pub(crate) key: OsString,
+    #[command(flatten)]
+    pub(crate) space: SpaceArgs,
 }
 
 /// Options of `cache incr`.
@@ -114,6 +128,8 @@ pub(crate) struct IncrArgs {
     /// How long a key lives that was absent [default: for ever]
     #[arg(long, value_name = "TIME", value_parser = lifetime)]
     pub(crate) ttl: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) space: SpaceArgs,
 }
 
 /// Options of `cache scan`.
@@ -130,9 +146,14 @@ pub(crate) struct ScanArgs {
     /// Stop after so many
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
-    /// One JSON object per line, with value and time to live
+    /// One JSON object per line, with value, time to live and namespace
     #[arg(long)]
     pub(crate) json: bool,
+    /// The keys of every namespace
+    #[arg(long, conflicts_with = "namespace")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) space: SpaceArgs,
 }
 
 /// Options of `cache stat`.
@@ -173,12 +194,25 @@ pub(crate) struct NameArgs {
 pub(crate) struct EvictArgs {
     /// The cache
     pub(crate) name: String,
-    /// How many [default: those that have expired, and as many as a reserve of free room needs]
+    /// How many at most [default: those that have expired, and as many as a reserve of free room needs; with --unused, all]
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<usize>,
+    /// Only entries that were not used for so long, for example 10m; known up to 16 s or an eighth
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    pub(crate) unused: Option<Duration>,
     /// One JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Options of `cache flush`.
+#[derive(Debug, Args)]
+pub(crate) struct FlushArgs {
+    /// The cache
+    pub(crate) name: String,
+    /// Only this namespace [default: every one]
+    #[arg(long, value_name = "NS")]
+    pub(crate) namespace: Option<String>,
 }
 
 /// Options of `cache remove`.

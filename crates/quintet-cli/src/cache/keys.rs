@@ -1,10 +1,11 @@
 //! Single keys, and all of them.
 
 use super::args::{IncrArgs, KeyArgs, ScanArgs, SetArgs};
-use super::place::{attach, look, place, refused, unopened};
+use super::place::{attach, known_space, look, place, refused, unopened};
 use crate::fail::{Exit, Fail};
 use crate::ui::say;
-use quintet::cache::{CacheError, OpenError, ScannedEntry, SegmentError, TierCache};
+use quintet::cache::{CacheError, CacheHandle, Namespace, OpenError};
+use quintet::cache::{ScannedEntry, SegmentError, TierCache};
 use serde_json::{Map, Value};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -16,10 +17,21 @@ pub(super) fn set(args: &SetArgs) -> Result<Exit, Fail> {
         b"-" => from_stdin(cache.max_value())?,
         value => value.to_owned(),
     };
-    let mut handle = cache.handle().map_err(|error| refused(&args.name, "write to", &error))?;
+    let fail = |error| refused(&args.name, "write to", &error);
+    let mut handle = writing(&cache, args.space.namespace.as_deref()).map_err(fail)?;
     let done = handle.set_for(args.key.as_bytes(), value, args.ttl);
     done.map_err(|error| refused(&args.name, "store in", &error))?;
     Ok(Exit::Fine)
+}
+
+/// A handle in a namespace, which is made if there is none.
+fn writing<'c>(
+    cache: &'c TierCache,
+    namespace: Option<&str>,
+) -> Result<CacheHandle<'c>, CacheError> {
+    let mut handle = cache.handle()?;
+    handle.set_namespace(cache.namespace(namespace.unwrap_or_default())?);
+    Ok(handle)
 }
 
 /// Everything on standard input, or one byte more than `most`.
@@ -34,11 +46,23 @@ fn from_stdin(most: usize) -> Result<Vec<u8>, Fail> {
 
 /// Prints a value.
 pub(super) fn get(args: &KeyArgs) -> Result<Exit, Fail> {
-    let key = args.key.as_bytes();
+    let (key, namespace) = (args.key.as_bytes(), args.space.namespace.as_deref());
     let found = match TierCache::attach(&place(&args.name)) {
-        Ok(cache) => cache.handle().and_then(|mut handle| handle.get(key)),
+        Ok(cache) => match known_space(&cache, namespace) {
+            None => return Ok(Exit::No),
+            Some(space) => cache.handle().and_then(|mut handle| {
+                handle.set_namespace(space);
+                handle.get(key)
+            }),
+        },
         // Whoever may only read gets the value, uncounted.
-        Err(OpenError::Segment(SegmentError::Permission(_))) => look(&args.name)?.reader().get(key),
+        Err(OpenError::Segment(SegmentError::Permission(_))) => {
+            let cache = look(&args.name)?;
+            let Some(space) = known_space(&cache, namespace) else { return Ok(Exit::No) };
+            let mut reader = cache.reader();
+            reader.set_namespace(space);
+            reader.get(key)
+        }
         Err(error) => return Err(unopened(&args.name, &error)),
     };
     match found.map_err(|error| refused(&args.name, "read", &error))? {
@@ -56,7 +80,13 @@ pub(super) fn get(args: &KeyArgs) -> Result<Exit, Fail> {
 /// Removes a key.
 pub(super) fn del(args: &KeyArgs) -> Result<Exit, Fail> {
     let cache = attach(&args.name)?;
-    let removed = cache.handle().and_then(|mut handle| handle.remove(args.key.as_bytes()));
+    let Some(space) = known_space(&cache, args.space.namespace.as_deref()) else {
+        return Ok(Exit::No);
+    };
+    let removed = cache.handle().and_then(|mut handle| {
+        handle.set_namespace(space);
+        handle.remove(args.key.as_bytes())
+    });
     let removed = removed.map_err(|error| refused(&args.name, "remove from", &error))?;
     Ok(if removed { Exit::Fine } else { Exit::No })
 }
@@ -64,10 +94,10 @@ pub(super) fn del(args: &KeyArgs) -> Result<Exit, Fail> {
 /// Adds to a number.
 pub(super) fn incr(args: &IncrArgs) -> Result<Exit, Fail> {
     let cache = attach(&args.name)?;
-    let add = |mut handle: quintet::cache::CacheHandle<'_>| {
+    let add = |mut handle: CacheHandle<'_>| {
         handle.incr(args.key.as_bytes(), args.by, Some(args.initial), args.ttl)
     };
-    let sum = cache.handle().and_then(add);
+    let sum = writing(&cache, args.space.namespace.as_deref()).and_then(add);
     let sum = sum.map_err(|error| refused(&args.name, "count in", &error))?;
     say(&sum.unwrap_or(args.initial).to_string());
     Ok(Exit::Fine)
@@ -77,15 +107,19 @@ pub(super) fn incr(args: &IncrArgs) -> Result<Exit, Fail> {
 pub(super) fn scan(args: &ScanArgs) -> Result<Exit, Fail> {
     let cache = look(&args.name)?;
     let prefix = args.prefix.as_deref().map(OsStrExt::as_bytes).unwrap_or_default();
+    let spaces = cache.namespaces();
+    let wanted = known_space(&cache, args.space.namespace.as_deref());
     let begins = |entry: &Result<ScannedEntry, CacheError>| {
-        entry.as_ref().map_or(true, |entry| entry.key.starts_with(prefix))
+        entry.as_ref().map_or(true, |entry| {
+            entry.key.starts_with(prefix) && (args.all || Some(entry.namespace) == wanted)
+        })
     };
     let entries = cache.scan().filter(begins).take(args.limit.unwrap_or(usize::MAX));
     let mut out = io::BufWriter::new(io::stdout().lock());
     for entry in entries {
         let entry = entry.map_err(|error| refused(&args.name, "scan", &error))?;
         let line = match (args.json, args.values) {
-            (true, _) => json(&entry),
+            (true, _) => json(&entry, &spaces),
             (false, false) => readable(&entry.key),
             (false, true) => format!("{}\t{}", readable(&entry.key), readable(&entry.value)),
         };
@@ -107,8 +141,12 @@ fn readable(bytes: &[u8]) -> String {
 }
 
 /// One object; bytes that are no text go under another name, in hexadecimal digits.
-fn json(entry: &ScannedEntry) -> String {
+fn json(entry: &ScannedEntry, spaces: &[(String, Namespace)]) -> String {
     let mut object = Map::new();
+    let space = spaces.iter().find(|(_, space)| *space == entry.namespace);
+    if let Some((name, _)) = space.filter(|(name, _)| !name.is_empty()) {
+        object.insert("namespace".to_owned(), name.as_str().into());
+    }
     for (name, bytes) in [("key", &entry.key), ("value", &entry.value)] {
         match std::str::from_utf8(bytes) {
             Ok(text) => object.insert(name.to_owned(), text.into()),

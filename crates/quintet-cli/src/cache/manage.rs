@@ -1,7 +1,8 @@
 //! Caches as a whole.
 
-use super::args::{CreateArgs, EvictArgs, LsArgs, NameArgs, RemoveArgs};
-use super::place::{attach, forget, names, noted, others, place, refused, unopened, write_note};
+use super::args::{CreateArgs, EvictArgs, FlushArgs, LsArgs, NameArgs, RemoveArgs};
+use super::place::{attach, forget, known_space, names, noted, others};
+use super::place::{place, refused, unopened, write_note};
 use super::units::size;
 use crate::fail::{Exit, Fail};
 use crate::ui::{Tone, count, paint, say};
@@ -137,9 +138,13 @@ pub(super) fn evict(args: &EvictArgs) -> Result<Exit, Fail> {
     let cache = attach(&args.name)?;
     let fail = |error| refused(&args.name, "evict from", &error);
     let mut handle = cache.handle().map_err(fail)?;
-    let (expired, evicted) = match args.count {
-        Some(count) => (0, handle.evict_oldest(count).map_err(fail)?.len()),
-        None => {
+    let (expired, evicted) = match (args.unused, args.count) {
+        (Some(time), count) => {
+            let gone = handle.evict_unused(time, count.unwrap_or(usize::MAX));
+            (0, gone.map_err(fail)?.len())
+        }
+        (None, Some(count)) => (0, handle.evict_oldest(count).map_err(fail)?.len()),
+        (None, None) => {
             let (mut expired, mut evicted) = (0, 0);
             // A round is short; one that finds nothing is the last.
             loop {
@@ -158,6 +163,20 @@ pub(super) fn evict(args: &EvictArgs) -> Result<Exit, Fail> {
         }
         false => say(&format!("{evicted} evicted, {expired} expired ones removed")),
     }
+    Ok(Exit::Fine)
+}
+
+/// Empties a namespace, or all of them.
+pub(super) fn flush(args: &FlushArgs) -> Result<Exit, Fail> {
+    let cache = attach(&args.name)?;
+    let done = match args.namespace.as_deref() {
+        None => cache.clear(),
+        name => match known_space(&cache, name) {
+            Some(space) => cache.flush(space),
+            None => return Ok(Exit::No),
+        },
+    };
+    done.map_err(|error| refused(&args.name, "flush", &error))?;
     Ok(Exit::Fine)
 }
 

@@ -27,6 +27,7 @@ pub(crate) fn run(args: &CacheArgs) -> Result<Exit, Fail> {
         Verb::Top(args) => top::run(args),
         Verb::Check(args) => manage::check(args),
         Verb::Evict(args) => manage::evict(args),
+        Verb::Flush(args) => manage::flush(args),
         Verb::Remove(args) => manage::remove(args),
         Verb::Ls(args) => manage::ls(args),
     }

@@ -4,7 +4,7 @@
 
 use crate::fail::Fail;
 use crate::nearest::nearest;
-use quintet::cache::{Attached, CacheError, OpenError, Place, SegmentError, TierCache};
+use quintet::cache::{Attached, CacheError, Namespace, OpenError, Place, SegmentError, TierCache};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -89,6 +89,12 @@ pub(super) fn look(name: &str) -> Result<TierCache, Fail> {
         opened => opened,
     };
     cache.map_err(|error| unopened(name, &error))
+}
+
+/// The namespace of this name, if there is one; without a name the one every handle begins in.
+pub(super) fn known_space(cache: &TierCache, name: Option<&str>) -> Option<Namespace> {
+    let name = name.unwrap_or_default();
+    cache.namespaces().into_iter().find(|(known, _)| known == name).map(|(_, space)| space)
 }
 
 /// The other processes that are attached.

@@ -6,6 +6,7 @@ use super::units::size;
 use crate::fail::{Exit, Fail};
 use crate::ui::{Tone, count, paint, say};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, poll, read};
+use crossterm::terminal::{DisableLineWrap, EnableLineWrap};
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, execute, terminal};
@@ -13,8 +14,9 @@ use quintet::cache::{Attached, CacheStats, TierCache};
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// The longest bar.
-const BAR: usize = 40;
+/// The shortest and the longest bar, and what stands beside it.
+const BAR: (usize, usize) = (8, 40);
+const BESIDE_BAR: usize = 40;
 
 /// Watches a cache.
 pub(super) fn run(args: &TopArgs) -> Result<Exit, Fail> {
@@ -40,14 +42,14 @@ impl Screen {
     fn open() -> io::Result<Self> {
         enable_raw_mode()?;
         let screen = Self;
-        execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)?;
+        execute!(io::stdout(), EnterAlternateScreen, cursor::Hide, DisableLineWrap)?;
         Ok(screen)
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
+        let _ = execute!(io::stdout(), EnableLineWrap, cursor::Show, LeaveAlternateScreen);
         let _ = disable_raw_mode();
     }
 }
@@ -84,9 +86,9 @@ fn draw(lines: &[String]) -> io::Result<()> {
     let (_, height) = terminal::size()?;
     let mut out = io::stdout().lock();
     execute!(out, cursor::MoveTo(0, 0), terminal::Clear(terminal::ClearType::All))?;
-    for line in lines.iter().take(usize::from(height)) {
-        write!(out, "{line}\r\n")?;
-    }
+    // What is too long or too many for the screen is cut off; nothing may make it scroll.
+    let lines: Vec<_> = lines.iter().take(usize::from(height)).map(String::as_str).collect();
+    write!(out, "{}", lines.join("\r\n"))?;
     out.flush()
 }
 
@@ -163,8 +165,10 @@ fn frame(name: &str, before: &Glance, now: &Glance) -> Vec<String> {
 }
 
 fn bar(share: f64) -> String {
-    let full = (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
-    format!("{}{}", "█".repeat(full), "░".repeat(BAR - full))
+    let width = terminal::size().map_or(80, |(width, _)| usize::from(width));
+    let length = width.saturating_sub(BESIDE_BAR).clamp(BAR.0, BAR.1);
+    let full = (share.clamp(0.0, 1.0) * length as f64).round() as usize;
+    format!("{}{}", "█".repeat(full), "░".repeat(length - full))
 }
 
 fn per_second(rate: f64) -> String {

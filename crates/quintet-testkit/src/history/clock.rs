@@ -1,5 +1,5 @@
 //! The clock that all recorders of one history share.
-#![allow(unsafe_code)] // a serializing instruction beside the time stamp, on x86-64 and aarch64
+#![allow(unsafe_code)] // a serializing instruction beside the time stamp; the machine's clock
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -17,6 +17,9 @@ pub enum ClockKind {
     /// stamps count as overlap. An operation whose effect is still in a store buffer when it
     /// returns can be seen as late, which the counter would hide.
     Time,
+    /// The machine's monotonic clock, whose stamps mean the same in all processes. Otherwise like [`ClockKind::Time`].
+    #[cfg(unix)]
+    Machine,
 }
 
 /// A clock shared by the recorders of one history.
@@ -29,6 +32,8 @@ pub struct Clock {
 enum Source {
     Counter(Line),
     Time(Instant),
+    #[cfg(unix)]
+    Machine,
 }
 
 /// The counter alone on its cache lines.
@@ -42,6 +47,8 @@ impl Clock {
         let source = match kind {
             ClockKind::Counter => Source::Counter(Line::default()),
             ClockKind::Time => Source::Time(Instant::now()),
+            #[cfg(unix)]
+            ClockKind::Machine => Source::Machine,
         };
         Self { source }
     }
@@ -65,8 +72,25 @@ impl Clock {
                 settle();
                 u64::try_from(elapsed.as_nanos()).expect("a history of less than 500 years")
             }
+            #[cfg(unix)]
+            Source::Machine => {
+                settle();
+                let now = machine_ns();
+                settle();
+                now
+            }
         }
     }
+}
+
+/// Nanoseconds since a moment that all processes agree on.
+#[cfg(unix)]
+fn machine_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure outlives the call, which fills it in.
+    let told = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    assert_eq!(told, 0, "there is a monotonic clock");
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Finishes earlier loads and instructions before later ones start, without touching memory.

@@ -16,6 +16,7 @@
 //! ```
 
 mod clock;
+mod text;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -117,7 +118,12 @@ mod tests {
 
     #[test]
     fn stamps_enclose_the_call_and_follow_one_another() {
-        for kind in [ClockKind::Counter, ClockKind::Time] {
+        for kind in [
+            ClockKind::Counter,
+            ClockKind::Time,
+            #[cfg(unix)]
+            ClockKind::Machine,
+        ] {
             let clock = Clock::new(kind);
             let mut log = clock.recorder(3, 2);
             let mut inside = 0;

@@ -45,6 +45,10 @@ pub(crate) trait Upper: Sync {
     /// Frees a record of this generation, and what hangs on it, unless it is free already. Others are told where it is, unless
     /// the caller `keeps` it for its own next operation.
     fn free(&self, point: Point, link: Link, keeps: bool) -> Result<(), MapError>;
+    /// A record is about to leave a full window: from now on nobody else delivers it. False if somebody living is delivering it.
+    fn claim(&self, seat: u32, link: Link) -> bool;
+    /// The record does not leave, or has left.
+    fn unclaim(&self, seat: u32, link: Link);
     /// A record had to leave a full window; it is freed afterwards.
     fn left(&self, link: Link);
     /// A dead peer's seat is recovered. `busy`: it was in mid-operation, which is completed or undone.

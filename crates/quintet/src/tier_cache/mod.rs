@@ -20,17 +20,9 @@
 //! | `cache` | the cache on top of it |
 //! | `situations` | the 24 situations two operations can meet in |
 
-#[cfg(all(
-    feature = "shm",
-    any(target_os = "linux", target_os = "android"),
-    not(any(quintet_loom, quintet_shuttle, miri))
-))]
+#[cfg(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri)))]
 pub mod cache;
-#[cfg(not(all(
-    feature = "shm",
-    any(target_os = "linux", target_os = "android"),
-    not(any(quintet_loom, quintet_shuttle, miri))
-)))]
+#[cfg(not(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri))))]
 #[path = "absent_cache.rs"]
 pub mod cache;
 mod check;
@@ -41,17 +33,9 @@ mod memory;
 mod operate;
 mod plan;
 mod recover;
-#[cfg(all(
-    feature = "shm",
-    any(target_os = "linux", target_os = "android"),
-    not(any(quintet_loom, quintet_shuttle, miri))
-))]
+#[cfg(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri)))]
 mod shared;
-#[cfg(not(all(
-    feature = "shm",
-    any(target_os = "linux", target_os = "android"),
-    not(any(quintet_loom, quintet_shuttle, miri))
-)))]
+#[cfg(not(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri))))]
 #[path = "absent.rs"]
 mod shared;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]

@@ -24,6 +24,8 @@ pub(crate) struct Frame {
     /// Places of the intent's list that may be in use, by this operation or those before it.
     listed: usize,
     pub(crate) new: Option<Link>,
+    /// What the plan lets leave, claimed.
+    claimed: Option<Link>,
     pub(crate) plan: Plan,
 }
 
@@ -36,6 +38,7 @@ impl Default for Frame {
             wanted: 0,
             listed: MAX_HELD,
             new: None,
+            claimed: None,
             plan: Plan::empty(),
         }
     }
@@ -138,7 +141,10 @@ impl<'a> Handle<'a> {
         self.frame.wanted = 1;
         let memory = self.map.memory;
         let seat = memory.seat(self.number)?;
-        for _ in 0..MAX_ATTEMPTS {
+        let mut wait = Wait::new(self.timeout);
+        let mut attempts = 0;
+        while attempts < MAX_ATTEMPTS {
+            attempts += 1;
             self.lock_wanted()?;
             let held = &self.frame.words[..self.frame.held];
             let (seen, into) = (&mut self.seen, &mut self.frame.plan);
@@ -150,6 +156,12 @@ impl<'a> Handle<'a> {
                     self.frame.words[0] = home.min(word);
                     self.frame.words[1] = home.max(word);
                     self.frame.wanted = 2;
+                }
+                // Somebody is delivering it: its departure is theirs. Then it is gone, or may leave here.
+                Ok(()) if !self.claim_leaver() => {
+                    self.release_all(Point::Relock);
+                    wait.pause()?;
+                    attempts = 0;
                 }
                 Ok(()) => {
                     seat.set_body(&self.frame.plan, self.map.upper.is_some());
@@ -168,6 +180,24 @@ impl<'a> Handle<'a> {
             }
         }
         Err(MapError::Busy)
+    }
+
+    /// Claims what the plan lets leave, so that nobody else delivers it. False if somebody does.
+    fn claim_leaver(&mut self) -> bool {
+        let (Some(upper), out) = (self.map.upper, self.frame.plan.out) else { return true };
+        if out == self.frame.claimed {
+            return true;
+        }
+        self.unclaim();
+        let claimed = out.is_none_or(|link| upper.claim(self.number, link));
+        self.frame.claimed = out.filter(|_| claimed);
+        claimed
+    }
+
+    fn unclaim(&mut self) {
+        if let (Some(upper), Some(link)) = (self.map.upper, self.frame.claimed.take()) {
+            upper.unclaim(self.number, link);
+        }
     }
 
     fn set_phase(&mut self, point: Point, phase: Phase) {
@@ -284,6 +314,7 @@ impl<'a> Handle<'a> {
                 if let Some(link) = self.1 {
                     let _ = self.0.map.kill(Point::KillOut, link);
                 }
+                self.0.unclaim();
                 self.0.set_phase(Point::Idle, Phase::Idle);
             }
         }
@@ -302,6 +333,7 @@ impl<'a> Handle<'a> {
                 }
             }
         }
+        self.unclaim();
         self.release_all(Point::Release);
         self.set_phase(Point::Idle, Phase::Idle);
     }

@@ -157,6 +157,9 @@ type Step<T> = Result<T, Stop>;
 /// What an earlier read of this plan saw, or a store of this plan left, as words: they stay in registers.
 pub(crate) type Seen = Vec<(usize, (u64, u64))>;
 
+/// Not being delivered already, and ticks since the last use: the greatest leaves first.
+type Rank = (bool, u32);
+
 struct Planner<'p> {
     memory: Memory<'p>,
     held: &'p [u32],
@@ -367,16 +370,22 @@ impl Planner<'_> {
         self.now.wrapping_sub(record.tick().load(Ordering::Relaxed) as u32)
     }
 
-    /// Position and base of the oldest member in the window of `base` that is older than `than`; on equal age
+    fn rank(&self, link: Link) -> Rank {
+        let record = self.memory.record(link.record);
+        let claimed = record.is_ok_and(|record| record.state().claimant().is_some());
+        (!claimed, self.age(link))
+    }
+
+    /// Position and base of the member in the window of `base` that leaves first, if it leaves before `than`; of equals
     /// an own member first, then the nearest. Foreign ones only while `foreign` is set and their word can be had.
     fn oldest(
         &mut self,
         slice: u32,
         base: usize,
-        than: u32,
+        than: Rank,
         foreign: bool,
     ) -> Option<(usize, usize)> {
-        let mut best: Option<((u32, bool), usize, usize)> = None;
+        let mut best: Option<((Rank, bool), usize, usize)> = None;
         for offset in 1..self.memory.geometry.window as usize {
             let entry = self.memory.at(slice, base + offset);
             let cell = self.cell(entry);
@@ -388,7 +397,7 @@ impl Planner<'_> {
             if !allowed || self.moving[..self.moves].contains(&entry) {
                 continue;
             }
-            let rank = (self.age(cell.link), of == base);
+            let rank = (self.rank(cell.link), of == base);
             if rank.0 > than && best.is_none_or(|(known, ..)| rank > known) {
                 best = Some((rank, base + offset, of));
             }
@@ -430,7 +439,7 @@ impl Planner<'_> {
         }
         self.moving[self.moves] = entry;
         self.moves += 1;
-        let Some((next, of)) = self.oldest(slice, base, self.age(element.link), hops > 0) else {
+        let Some((next, of)) = self.oldest(slice, base, self.rank(element.link), hops > 0) else {
             self.leave(element.link)?;
             return self.store(base_entry, base_cell.with_bits(listed));
         };
@@ -465,7 +474,7 @@ impl Planner<'_> {
             self.fill(self.memory.at(slice, free), first.with_bits(Cbits::member(free - home)));
             return self.store(entry, base(first.cbits.with(free - home)));
         }
-        let Some((next, of)) = self.oldest(slice, home, self.age(first.link), true) else {
+        let Some((next, of)) = self.oldest(slice, home, self.rank(first.link), true) else {
             self.leave(first.link)?;
             return self.store(entry, base(first.cbits));
         };

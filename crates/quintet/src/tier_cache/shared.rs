@@ -2,8 +2,8 @@
 
 use super::memory::{Geometry, Memory, RECORD_WORDS, SEAT_WORDS};
 use super::{Left, Map, OpenError, Owner, Peers};
-use crate::region::shm::{Access, Place, Segment, SegmentError, Shape};
-use crate::sync::{AtomicPair, AtomicU64, fork};
+use crate::region::shm::{Access, Place, Segment, SegmentError, Shape, Wanted};
+use crate::sync::{AtomicPair, AtomicU64, MODEL, fork};
 use std::os::fd::OwnedFd;
 
 const KIND: u64 = u64::from_le_bytes(*b"tier-map");
@@ -42,21 +42,42 @@ impl std::fmt::Debug for SharedMap {
     }
 }
 
-impl Peers for SharedMap {
+impl Peers for Segment {
     fn me(&self) -> Option<Owner> {
-        if !self.segment.is_writable() {
+        if !self.is_writable() {
             return None;
         }
-        self.segment.me().ok().map(|(slot, incarnation)| Owner::new(slot, incarnation))
+        Segment::me(self).ok().map(|(slot, incarnation)| Owner::new(slot, incarnation))
     }
 
     fn is_dead(&self, owner: Owner) -> bool {
-        self.segment.is_dead(owner.slot(), owner.incarnation())
+        Segment::is_dead(self, owner.slot(), owner.incarnation())
     }
 
     fn forks(&self) -> usize {
         fork::seen().0
     }
+}
+
+/// Enters the process into a segment, which `repair` has to find in order first if the machine restarted since it was last used.
+pub(super) fn join(
+    segment: &Segment,
+    repair: impl FnOnce() -> Result<(), OpenError>,
+) -> Result<(), OpenError> {
+    if segment.is_writable() {
+        Segment::me(segment)?;
+        if segment.is_from_another_boot() {
+            repair()?;
+            segment.adopt_boot();
+        }
+    }
+    Ok(())
+}
+
+/// Cells are read and written as one: not on every machine, and not everywhere in memory that may only be read.
+pub(super) fn verify_machine(segment: &Segment) -> Result<(), OpenError> {
+    let shared = MODEL || AtomicPair::can_be_shared(segment.is_writable());
+    if shared { Ok(()) } else { Err(SegmentError::Unsupported.into()) }
 }
 
 impl SharedMap {
@@ -84,23 +105,21 @@ impl SharedMap {
 
     /// Enters a map by its place. A geometry that is given must be the map's own.
     pub fn attach(place: &Place, geometry: Option<Geometry>) -> Result<Self, OpenError> {
-        Self::enter(Segment::attach(place, KIND, FORMAT, &wanted(geometry), true)?)
+        Self::enter(Segment::attach(place, &wanted(&sizes(geometry)), true)?)
     }
 
     /// Enters a map to read only.
     pub fn attach_read_only(place: &Place) -> Result<Self, OpenError> {
-        Self::enter(Segment::attach(place, KIND, FORMAT, &wanted(None), false)?)
+        Self::enter(Segment::attach(place, &wanted(&sizes(None)), false)?)
     }
 
     /// Enters a sealed map by an inherited descriptor.
     pub fn attach_sealed(fd: OwnedFd) -> Result<Self, OpenError> {
-        Self::enter(Segment::attach_sealed(fd, KIND, FORMAT, &wanted(None))?)
+        Self::enter(Segment::attach_sealed(fd, &wanted(&sizes(None)))?)
     }
 
     fn enter(segment: Segment) -> Result<Self, OpenError> {
-        if !AtomicPair::can_be_shared(segment.is_writable()) {
-            return Err(SegmentError::Unsupported.into());
-        }
+        verify_machine(&segment)?;
         let field = |at| u32::try_from(segment.field(at)).unwrap_or(0);
         let [buckets, window, records, seats] = std::array::from_fn(field);
         let geometry = Geometry { buckets, window, records, seats }.verify()?;
@@ -109,14 +128,10 @@ impl SharedMap {
             let found = entered.segment.field(0);
             return Err(SegmentError::Mismatch { field: "buckets", expected: 0, found }.into());
         }
-        if entered.segment.is_writable() {
-            entered.segment.me()?;
-            if entered.segment.is_from_another_boot() {
-                entered.map().recover()?;
-                entered.map().check().map_err(OpenError::Damaged)?;
-                entered.segment.adopt_boot();
-            }
-        }
+        join(&entered.segment, || {
+            entered.map().recover()?;
+            entered.map().check().map(|_| ()).map_err(OpenError::Damaged)
+        })?;
         Ok(entered)
     }
 
@@ -141,7 +156,7 @@ impl SharedMap {
     /// The map.
     pub fn map(&self) -> Map<'_> {
         let memory = self.arrays().expect("verified when the segment was entered");
-        Map::new(memory, self, &*self.sink)
+        Map::new(memory, &self.segment, &*self.sink)
     }
 
     /// The seed for hashes that every process must agree on.
@@ -160,7 +175,13 @@ impl SharedMap {
     }
 }
 
-fn wanted(geometry: Option<Geometry>) -> [(&'static str, Option<u64>); 4] {
+type Fields = [(&'static str, Option<u64>); 4];
+
+fn wanted(fields: &Fields) -> Wanted<'_> {
+    Wanted { kind: KIND, formats: (FORMAT, FORMAT), fields }
+}
+
+fn sizes(geometry: Option<Geometry>) -> Fields {
     let values = geometry.map(|geometry| {
         [geometry.buckets, geometry.window, geometry.records, geometry.seats].map(u64::from)
     });

@@ -347,7 +347,8 @@ impl RecordWord {
 
     /// The seat that claims a live record.
     pub(crate) const fn claimant(self) -> Option<u32> {
-        ((self.0 >> 48) as u32 & 0x3fff).checked_sub(1)
+        let live = (self.0 >> 62 == 2) as u32;
+        ((self.0 >> 48) as u32 & 0x3fff & live.wrapping_neg()).checked_sub(1)
     }
 
     /// Free, one generation on: no link to the record counts any more.

@@ -57,11 +57,15 @@ mod tests;
 ))]
 mod view;
 
-#[cfg(not(all(
+#[cfg(all(
     feature = "shm",
     any(target_os = "linux", target_os = "android"),
-    not(any(quintet_loom, quintet_shuttle, miri))
-)))]
+    any(quintet_loom, quintet_shuttle),
+    not(miri)
+))]
+#[path = "model.rs"]
+mod segment;
+#[cfg(not(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri))))]
 #[path = "absent.rs"]
 mod segment;
 
@@ -106,6 +110,17 @@ pub(crate) struct Shape<'s> {
     pub(crate) fields: &'s [(&'static str, u64)],
     /// Bytes behind the header.
     pub(crate) body: usize,
+}
+
+/// What a family asks of a segment it attaches to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'w> {
+    /// Which family.
+    pub(crate) kind: u64,
+    /// The oldest and the newest format it understands.
+    pub(crate) formats: (u64, u64),
+    /// Its sizes; `None` are taken as they are.
+    pub(crate) fields: &'w [(&'static str, Option<u64>)],
 }
 
 /// Why there is no segment.

@@ -2,7 +2,7 @@
 
 use super::header::*;
 use super::peers::{CREATION_LOCK, LockFile, Membership, try_lock};
-use super::{Access, Place, SegmentError, Shape, view};
+use super::{Access, Place, SegmentError, Shape, Wanted, view};
 use crate::region::heap::Zeroed;
 use crate::sync::AtomicU64;
 use std::fs::{File, OpenOptions, Permissions};
@@ -181,35 +181,26 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Attaches to a segment by place. `None` fields are taken as they are.
+    /// Attaches to a segment by place.
     pub(crate) fn attach(
         place: &Place,
-        kind: u64,
-        format: u64,
-        fields: &[(&'static str, Option<u64>)],
+        wanted: &Wanted<'_>,
         writable: bool,
     ) -> Result<Self, SegmentError> {
         let path = locate(place)?;
         let file = options().write(writable).open(&path).map_err(fail("open segment", &path))?;
-        Self::attach_file(file, path, kind, format, fields, writable)
+        Self::attach_file(file, path, wanted, writable)
     }
 
     /// Attaches to a sealed segment whose descriptor was inherited.
-    pub(crate) fn attach_sealed(
-        fd: OwnedFd,
-        kind: u64,
-        format: u64,
-        fields: &[(&'static str, Option<u64>)],
-    ) -> Result<Self, SegmentError> {
-        Self::attach_file(File::from(fd), "memfd:quintet".into(), kind, format, fields, true)
+    pub(crate) fn attach_sealed(fd: OwnedFd, wanted: &Wanted<'_>) -> Result<Self, SegmentError> {
+        Self::attach_file(File::from(fd), "memfd:quintet".into(), wanted, true)
     }
 
     fn attach_file(
         file: File,
         path: PathBuf,
-        kind: u64,
-        format: u64,
-        fields: &[(&'static str, Option<u64>)],
+        wanted: &Wanted<'_>,
         writable: bool,
     ) -> Result<Self, SegmentError> {
         let meta = file.metadata().map_err(fail("examine segment", &path))?;
@@ -254,14 +245,17 @@ impl Segment {
         };
         require("endianness", AT_ENDIAN, ENDIAN)?;
         require("layout version", AT_VERSION, VERSION)?;
-        require("kind", AT_KIND, kind)?;
-        require("format version", AT_FORMAT, format)?;
+        require("kind", AT_KIND, wanted.kind)?;
+        let (oldest, newest) = wanted.formats;
+        if !(oldest..=newest).contains(&segment.format()) {
+            require("format version", AT_FORMAT, newest)?;
+        }
         require("size in bytes", AT_BYTES, bytes as u64)?;
         require("owner", AT_USER, meta.uid() as u64)?;
         require("group", AT_GROUP, meta.gid() as u64)?;
         require("mode", AT_MODE, (meta.mode() & 0o7777) as u64)?;
-        require("number of fields", AT_FIELDS, fields.len() as u64)?;
-        for (index, (name, expected)) in fields.iter().enumerate() {
+        require("number of fields", AT_FIELDS, wanted.fields.len() as u64)?;
+        for (index, (name, expected)) in wanted.fields.iter().enumerate() {
             if let Some(expected) = expected {
                 require(name, FIRST_FIELD + index, *expected)?;
             }
@@ -303,6 +297,11 @@ impl Segment {
     /// A recorded field.
     pub(crate) fn field(&self, index: usize) -> u64 {
         self.header().get(FIRST_FIELD + index)
+    }
+
+    /// The family's format it was made with.
+    pub(crate) fn format(&self) -> u64 {
+        self.header().get(AT_FORMAT)
     }
 
     /// The seed of the portable hash.

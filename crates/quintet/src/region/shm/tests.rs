@@ -9,6 +9,7 @@ use std::path::Path;
 
 const FIELDS: [(&str, u64); 2] = [("width", 7), ("height", 9)];
 const SHAPE: Shape<'static> = Shape { kind: 1, format: 2, fields: &FIELDS, body: 4096 };
+const WANTED: Wanted<'static> = Wanted { kind: 1, formats: (2, 2), fields: &ANY };
 const ANY: [(&str, Option<u64>); 2] = [("width", None), ("height", None)];
 
 /// A place of this test's own, cleaned up behind it.
@@ -28,7 +29,7 @@ impl Own {
     }
 
     fn attach(&self) -> Result<Segment, SegmentError> {
-        Segment::attach(&self.0, 1, 2, &ANY, true)
+        Segment::attach(&self.0, &WANTED, true)
     }
 
     fn poke(&self, word: usize, value: u64) {
@@ -68,7 +69,7 @@ fn what_one_writes_the_other_reads() {
     assert!(second.slice::<AtomicU64>(usize::MAX - 8, 1).is_none());
     let mode = std::fs::metadata(&own.1).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode, 0o600);
-    let reader = Segment::attach(&own.0, 1, 2, &ANY, false).unwrap();
+    let reader = Segment::attach(&own.0, &WANTED, false).unwrap();
     assert_eq!(reader.slice::<AtomicU64>(64, 1).unwrap()[0].load(Ordering::Acquire), 5);
 }
 
@@ -103,10 +104,17 @@ fn a_wrong_header_names_its_field() {
     let own = Own::new("fields");
     own.create().unwrap();
     assert_eq!(
-        field(Segment::attach(&own.0, 1, 2, &[("width", Some(8)), ("height", None)], true)),
+        field(Segment::attach(
+            &own.0,
+            &Wanted { fields: &[("width", Some(8)), ("height", None)], ..WANTED },
+            true
+        )),
         "width"
     );
-    assert_eq!(field(Segment::attach(&own.0, 3, 2, &ANY, true)), "kind");
+    let wanted = |kind, formats| Wanted { kind, formats, ..WANTED };
+    assert_eq!(field(Segment::attach(&own.0, &wanted(3, (2, 2)), true)), "kind");
+    assert_eq!(field(Segment::attach(&own.0, &wanted(1, (3, 4)), true)), "format version");
+    assert_eq!(Segment::attach(&own.0, &wanted(1, (1, 3)), true).unwrap().format(), 2);
     own.poke(AT_MAGIC, 0x1234);
     assert!(matches!(own.attach(), Err(SegmentError::Foreign(_))));
 }
@@ -178,7 +186,7 @@ fn large_segments_are_aligned_and_whole() {
     let body = (5 << 20) + 4096;
     let shape = Shape { body, ..SHAPE };
     let first = Segment::create(&own.0, &shape, Access::default()).unwrap();
-    let second = Segment::attach(&own.0, 1, 2, &ANY, true).unwrap();
+    let second = Segment::attach(&own.0, &WANTED, true).unwrap();
     let words = body / 8;
     let [mine, theirs] = [&first, &second].map(|segment| {
         let all = segment.slice::<AtomicU64>(0, words).unwrap();

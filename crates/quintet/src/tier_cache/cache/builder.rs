@@ -1,7 +1,7 @@
 //! How a cache is made.
 
 use super::TierCache;
-use super::layout::Sizes;
+use super::layout::{FORMAT, Sizes};
 use crate::region::shm::{Access, Place, SegmentError};
 use crate::tier_cache::{MapError, OpenError};
 
@@ -95,6 +95,7 @@ impl CacheBuilder {
 
     fn empty(&self) -> Sizes {
         Sizes {
+            format: FORMAT,
             buckets: 1,
             blocks: 1,
             seats: self.seats,
@@ -138,7 +139,7 @@ impl CacheBuilder {
                 MapError::Geometry("longest value: at most an eighth of the capacity").into()
             );
         }
-        Sizes::from_fields(sizes.fields())
+        Sizes::from_fields(FORMAT, sizes.fields())
     }
 
     /// Makes a new cache.

@@ -2,14 +2,28 @@
 //!
 //! Expiry is measured by the system's monotonic clock, which all processes of a machine share and nobody can set; the segment
 //! keeps what has to be added to it since the machine restarted. Recency has a clock of its own, which counts insertions: it
-//! moves on once for every 128th part of the blocks that was filled, so that a cache nobody inserts into is not written by its readers.
+//! moves on once for every 128th part of the blocks that was filled, and once in a *span* of eight seconds while the cache is used, so that
+//! a hit seldom has to store anything.
+//!
+//! **T1.** Whoever notices first that a new span has begun moves the ticks on and *marks* the moment: (span, tick). What carries that tick or an
+//! earlier one was not used after that span.
+//! **T2.** Of every power of two of spans, sixteen marks are kept: how long an entry was not used is known up to a sixteenth.
+//! **T3.** A handle looks at the clock after so many operations as it makes in some ten milliseconds, 64 at most. One that has been idle
+//! may stamp so many uses with the tick of its last look, as if they had happened then.
 
+use super::handle::CacheHandle;
+use super::layout::{MARK_LEVELS, MARKS};
 use super::view::{Global, View};
+use crate::sync::MODEL;
 use crate::sync::Ordering;
-use crate::tier_cache::step::{Point, add, store};
+use crate::tier_cache::step::{Point, add, exchange, store, store_hint};
+use std::time::Duration;
 
 /// The system's coarse monotonic clock, in milliseconds.
 pub(super) fn monotonic_ms() -> u64 {
+    if MODEL {
+        return 1000;
+    }
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure outlives the call and is written by it.
     let told = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut time) };
@@ -22,13 +36,18 @@ pub(super) fn monotonic_ms() -> u64 {
 impl View<'_> {
     /// The segment's time in milliseconds, at least 1.
     pub(super) fn now(&self) -> u64 {
+        self.moment(monotonic_ms())
+    }
+
+    /// The segment's time at a moment of the system's clock.
+    fn moment(&self, ms: u64) -> u64 {
         // ORDERING: Relaxed: set once per boot, before anybody works with the segment.
         let epoch = self.global(Global::Epoch).load(Ordering::Relaxed);
-        monotonic_ms().wrapping_add(epoch).max(1)
+        ms.wrapping_add(epoch).max(1)
     }
 
     /// When an entry that lives so long from now on expires; 0 for never.
-    pub(super) fn expiry(&self, ttl: Option<std::time::Duration>) -> u64 {
+    pub(super) fn expiry(&self, ttl: Option<Duration>) -> u64 {
         match ttl {
             None => 0,
             Some(ttl) => {
@@ -63,8 +82,112 @@ impl View<'_> {
     #[inline(always)]
     pub(super) fn tick_of_access(&self) -> u32 {
         if self.sizes.pace == 0 {
-            return add(Point::Tick, self.global(Global::Tick), 1) as u32 + 1;
+            return (add(Point::Tick, self.global(Global::Tick), 1) as u32).wrapping_add(1);
         }
         self.tick()
     }
 }
+
+/// Milliseconds of a span: the shorter, the more hits store their tick.
+const SPAN_MS: u64 = 8_000;
+
+/// A mark: the span, and the tick that began in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Mark {
+    span: u32,
+    tick: u32,
+}
+
+impl Mark {
+    fn of(word: u64) -> Self {
+        Self { span: (word >> 32) as u32, tick: word as u32 }
+    }
+
+    fn word(self) -> u64 {
+        (self.span as u64) << 32 | self.tick as u64
+    }
+}
+
+impl View<'_> {
+    /// T1: moves the ticks on if nobody has in this span.
+    pub(super) fn mark_time(&self) {
+        self.mark(self.now());
+    }
+
+    fn mark(&self, now: u64) {
+        let (span, place) = (now / SPAN_MS, self.global(Global::Span));
+        // ORDERING: Relaxed: hints. The exchange lets one of many mark.
+        let known = place.load(Ordering::Relaxed);
+        if span == known || !exchange(Point::Time, place, known, span) {
+            return;
+        }
+        let tick = (add(Point::Tick, self.global(Global::Tick), 1) as u32).wrapping_add(1);
+        let mark = Mark { span: span as u32, tick };
+        for (level, marks) in self.marks.chunks_exact(MARKS).enumerate() {
+            let place = &marks[(mark.span >> level) as usize % MARKS];
+            // ORDERING: Relaxed: a hint.
+            let last = Mark::of(place.load(Ordering::Relaxed));
+            if last.tick == 0 || last.span >> level != mark.span >> level {
+                store_hint(Point::Time, place, mark.word());
+            }
+        }
+    }
+
+    /// What carries this tick or an earlier one was not used in the last `ms` milliseconds (T1). `None` if no mark is old enough.
+    pub(super) fn tick_before(&self, ms: u64) -> Option<u32> {
+        let before = self.now().saturating_sub(ms) / SPAN_MS;
+        // ORDERING: Relaxed: hints.
+        let marks = self.marks.iter().map(|place| Mark::of(place.load(Ordering::Relaxed)));
+        let old = marks.filter(|mark| mark.tick != 0 && mark.span as u64 + 1 < before);
+        old.max_by_key(|mark| mark.span).map(|mark| mark.tick)
+    }
+}
+
+/// When a handle looks at the clock next (T3).
+#[derive(Debug)]
+pub(super) struct Watch {
+    left: u32,
+    stride: u32,
+    looked: u64,
+}
+
+/// A stride should take so long.
+const STRIDE_MS: u64 = 10;
+const LONGEST_STRIDE: u32 = 64;
+
+impl Watch {
+    pub(super) fn new() -> Self {
+        Self { left: 1, stride: 1, looked: 0 }
+    }
+
+    fn look(&mut self, now: u64) {
+        let took = now.wrapping_sub(self.looked);
+        self.looked = now;
+        self.stride = match took {
+            0..STRIDE_MS => (self.stride * 2).min(LONGEST_STRIDE),
+            _ => (self.stride as u64 * STRIDE_MS / took).max(1) as u32,
+        };
+        self.left = self.stride;
+    }
+}
+
+impl CacheHandle<'_> {
+    /// An operation: now and then it looks at the clock.
+    #[inline(always)]
+    pub(super) fn pass_time(&mut self) {
+        self.watch.left -= 1;
+        if self.watch.left == 0 {
+            self.look_at_the_clock();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_at_the_clock(&mut self) {
+        let now = monotonic_ms();
+        self.watch.look(now);
+        self.view.mark(self.view.moment(now));
+    }
+}
+
+const _: () = assert!(MARK_LEVELS < 32);

@@ -35,6 +35,8 @@ pub enum CacheError {
     NoLeases,
     /// The sink refused an entry, which therefore stays.
     Sink(String),
+    /// The cache was made by an older version, whose format lacks what the operation needs.
+    OldFormat,
     /// A value could not be brought into or out of its format.
     Format(String),
     /// The memory holds what no operation writes.
@@ -77,6 +79,9 @@ impl fmt::Display for CacheError {
                 "no lease: create the cache with leases, or end one of this handle's first",
             ),
             Self::Sink(why) => write!(out, "the sink refused: {why}"),
+            Self::OldFormat => out.write_str(
+                "old format: an older version made the cache; remove it and create it again",
+            ),
             Self::Format(why) => write!(out, "format: {why}"),
             Self::Busy => MapError::Busy.fmt(out),
             Self::NoSeat => MapError::NoSeat.fmt(out),

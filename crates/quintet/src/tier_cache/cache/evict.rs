@@ -1,13 +1,15 @@
 //! Recency and eviction.
 //!
-//! Every block has a word in the array of ages: does an entry begin here, its deadline, the tick of its last use. The *hand* walks over
-//! that array; whoever needs a victim claims the next stretch of it and keeps the oldest entries it saw as
+//! Every block has a word in the array of ages: does an entry begin here, its deadline, the tick of its last use as far as the array knows. The *hand*
+//! walks over that array; whoever needs a victim claims the next stretch of it and keeps the oldest entries it saw as
 //! its own *ring* of (tick, block, generation), oldest first. An entry of the ring whose block has been used or freed since is a hole and is skipped.
 //!
 //! **L1.** The record array is the truth: a victim is judged again under the control word of its bucket.
 //! **L2.** Entries that have expired come before all others that the same stretch showed.
 //! **L3.** A stretch is the whole array if that is small: then the victim is the least recently used entry of all, up to the tick.
 //! **L4.** Every eviction is counted, by its cause.
+//! **L5.** A hit stores its tick into the record only; the array may be behind, never ahead. Who considers an entry whose array word is behind
+//! brings that up to date and looks again. So the first of a stretch, in the order of the array, that is not behind is its oldest.
 
 use super::block::Block;
 use super::error::CacheError;
@@ -28,6 +30,8 @@ const STRETCH: usize = 1024;
 const KEPT: usize = 16;
 /// Gatherings that do not look at the free bits after one that found too few.
 const DRY_SETS: u32 = 32;
+/// Looks at one stretch of a large cache whose oldest have all been used since.
+const ROUNDS: usize = 4;
 /// Searches without any entry before the cache counts as empty of victims, beyond one revolution.
 const EXTRA_STRETCHES: usize = 2;
 
@@ -61,21 +65,52 @@ impl Ring {
     }
 }
 
+/// Entries that looked oldest, the best last: (rank, block).
+struct Oldest {
+    ranked: [(u64, u32); KEPT],
+    held: usize,
+}
+
 impl View<'_> {
-    /// Looks at the next stretch of ages and keeps the oldest (L2, L3).
+    /// Looks at the next stretch of ages and keeps the oldest (L2, L3, L5).
     fn search_victims(&self, ring: &mut Ring, shunned: &[u32]) {
         let blocks = self.ages.len();
         let stretch = blocks.min(STRETCH);
-        let kept = match self.sizes.pace {
-            0 => 1,
-            _ => (stretch / 64).clamp(1, KEPT),
-        };
-        let from = match blocks <= STRETCH {
+        let kept = (stretch / 64).clamp(1, KEPT);
+        let whole = blocks <= STRETCH;
+        let from = match whole {
             true => 0,
             false => add(Point::Tick, self.global(Global::Hand), stretch as u64) as usize % blocks,
         };
+        let rounds = if whole { blocks / kept + 1 } else { ROUNDS };
+        let mut behind = Vec::new();
+        for _ in 0..rounds {
+            behind.clear();
+            let oldest = self.oldest_of(from, stretch, kept, shunned);
+            let blocks = &oldest.ranked[..oldest.held];
+            for (_, block) in blocks {
+                if let Ok(record) = self.memory.record(*block) {
+                    prefetch_read(record.word());
+                }
+            }
+            for (_, block) in blocks {
+                self.consider(*block, ring, &mut behind);
+            }
+            if !ring.0.is_empty() || behind.is_empty() {
+                return;
+            }
+        }
+        // Everything here is in use: the oldest of those seen last will do.
+        let now = self.tick();
+        behind.sort_unstable_by_key(|seen| now.wrapping_sub(seen.tick));
+        ring.0.append(&mut behind);
+    }
+
+    /// The oldest of a stretch, as the array has them.
+    fn oldest_of(&self, from: usize, stretch: usize, kept: usize, shunned: &[u32]) -> Oldest {
+        let blocks = self.ages.len();
         let (tick, now) = (self.tick(), self.now() / DEADLINE_MS);
-        // (rank, block), the best last; rank: outlived first, then age.
+        // Rank: outlived first, then age.
         let mut best: [(u64, u32); KEPT] = [(0, 0); KEPT];
         let mut held = 0;
         for step in 0..stretch {
@@ -106,22 +141,36 @@ impl View<'_> {
             }
         }
         best[..held].sort_unstable();
-        for (_, block) in &best[..held] {
-            let Ok(record) = self.memory.record(*block) else { continue };
-            prefetch_read(record.word());
-            let word = record.state();
-            if word.state() == Some(RecordState::Live) {
-                let link = Link { record: *block, generation: word.generation() };
-                // ORDERING: Relaxed: a hint.
-                let tick = record.tick().load(Ordering::Relaxed) as u32;
-                ring.0.push(Candidate { tick, link });
-            } else {
-                self.drop_phantom(*block);
-            }
-        }
+        Oldest { ranked: best, held }
     }
 
-    /// A late touch left an age where no entry begins any more. It would come first in every search.
+    /// One that looked old: a victim, or behind (L5).
+    fn consider(&self, block: u32, ring: &mut Ring, behind: &mut Vec<Candidate>) {
+        let (Ok(record), Some(place)) = (self.memory.record(block), self.ages.get(block as usize))
+        else {
+            return;
+        };
+        let word = record.state();
+        if word.state() != Some(RecordState::Live) {
+            return self.drop_phantom(block);
+        }
+        // ORDERING: Relaxed: hints.
+        let (tick, known) = (record.tick().load(Ordering::Relaxed), place.load(Ordering::Relaxed));
+        let link = Link { record: block, generation: word.generation() };
+        let seen = Candidate { tick: tick as u32, link };
+        let age = Age(known);
+        let outlived = age.deadline() != 0 && age.deadline() <= self.now() / DEADLINE_MS;
+        if age.tick() == seen.tick || outlived {
+            return ring.0.push(seen);
+        }
+        if age.is_entry() {
+            // Fails if the block has been freed or filled meanwhile: then it has a new age.
+            exchange(Point::Age, place, known, age.with_tick(seen.tick).0);
+        }
+        behind.push(seen);
+    }
+
+    /// A crash left an age where no entry begins any more. It would come first in every search.
     fn drop_phantom(&self, block: u32) {
         let (Ok(record), Some(place)) = (self.memory.record(block), self.ages.get(block as usize))
         else {
@@ -162,8 +211,9 @@ impl CacheHandle<'_> {
                 self.inner.kept.push(block);
             }
         }
-        let mut evictions = 0;
-        loop {
+        let mut wait = Wait::new(self.inner.timeout);
+        // What is freed may be taken by others, again and again: a bound, though nobody should reach it.
+        for _ in 0..4 * view.sizes.blocks as usize {
             view.find_kept(&mut self.inner.kept, need, &mut self.blocks);
             if self.blocks.len() < need && self.is_worth_looking() {
                 view.find_free(self.cursor, need, &mut self.blocks);
@@ -175,20 +225,20 @@ impl CacheHandle<'_> {
             if self.blocks.len() >= need {
                 return Ok(());
             }
-            if self.sweep_if_wanted()? {
-                continue;
+            if self.reclaim(self.spares())? {
+                self.dry = 0;
+            } else if !self.spares() && self.evict_one()? {
+                self.forced_out += 1;
+            } else if !self.reclaim(true)? && !self.find_hidden()? {
+                // Where entries can be evicted and none is there, others have just done so: soon there will be blocks or entries.
+                if self.spares() || wait.pause().is_err() {
+                    break;
+                }
+                self.dry = 0;
             }
-            if self.spares() {
-                view.count(self.inner.number, Count::Refused, 1);
-                return Err(CacheError::Full);
-            }
-            // What was freed meanwhile may have been taken by others: a bound, though nobody should reach it.
-            evictions += 1;
-            if evictions > 4 * view.sizes.blocks as usize || !self.evict_one()? {
-                return Err(CacheError::Full);
-            }
-            self.forced_out += 1;
         }
+        view.count(self.inner.number, Count::Refused, 1);
+        Err(CacheError::Full)
     }
 
     /// In a full cache every set evicts: looking through the bits first, in vain, is left to one in [`DRY_SETS`].
@@ -212,7 +262,7 @@ impl CacheHandle<'_> {
                 shunned.clear();
                 continue;
             };
-            if self.evict_to_sink(victim)? {
+            if self.put_out_for_room(victim)? {
                 self.cursor = victim.record;
                 // The next one's bucket, while this one's block is filled.
                 if let Some(input) = self.ring.last().and_then(|link| view.entry_input(link)) {

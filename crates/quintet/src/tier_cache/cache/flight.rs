@@ -13,7 +13,7 @@ use super::read::Target;
 use super::stats::Count;
 use super::view::View;
 use crate::sync::{AtomicU64, Ordering};
-use crate::tier_cache::map::{Map, Peers};
+use crate::tier_cache::map::Map;
 use crate::tier_cache::step::{Point, exchange};
 use crate::tier_cache::wait::Wait;
 use crate::tier_cache::word::Owner;
@@ -121,7 +121,7 @@ impl<'c> CacheHandle<'c> {
         if flight != 0 && !is_over(&view, &self.inner.map, flight) {
             return Ok(None);
         }
-        let me = self.cache.me().ok_or(CacheError::ReadOnly)?;
+        let me = self.inner.me;
         let name = name(self.inner.number, me);
         Ok(exchange(Point::Flight, word, flight, name).then_some(Held { word, name }))
     }

@@ -1,6 +1,7 @@
 //! Handles: a thread's access to a cache.
 
 use super::TierCache;
+use super::clock::Watch;
 use super::error::CacheError;
 use super::evict::Ring;
 use super::read::{Hit, Nothing, Target, Tried};
@@ -43,6 +44,9 @@ pub struct CacheHandle<'c> {
     pub(super) dry: u32,
     pub(super) no_evict: bool,
     pub(super) patience: Duration,
+    /// When this handle last asked who is alive.
+    pub(super) asked: u64,
+    pub(super) watch: Watch,
     forks: usize,
 }
 
@@ -50,6 +54,7 @@ impl<'c> CacheHandle<'c> {
     pub(super) fn new(cache: &'c TierCache, inner: Handle<'c>) -> Self {
         let view = cache.view();
         view.set_claiming(inner.number, false);
+        view.mark_time();
         // Handles begin their searches for free blocks far from one another.
         let cursor = inner.number as u64 * view.sizes.blocks as u64 / view.sizes.seats as u64;
         Self {
@@ -65,6 +70,8 @@ impl<'c> CacheHandle<'c> {
             dry: 0,
             no_evict: false,
             patience: super::flight::DEFAULT_PATIENCE,
+            asked: 0,
+            watch: Watch::new(),
             forks: fork::seen().0,
         }
     }
@@ -94,6 +101,7 @@ impl<'c> CacheHandle<'c> {
         target: &mut impl Target,
     ) -> Result<Option<Hit>, CacheError> {
         self.inner.begin_read()?;
+        self.pass_time();
         let input = self.view.input(self.space, key);
         let hit = match self.view.read_all(input, self.space, key, target) {
             Tried::Hit(hit) => Some(hit),
@@ -137,7 +145,8 @@ impl<'c> CacheHandle<'c> {
         let key = key.as_ref();
         if fork::seen().0 == self.forks {
             if let Some(hit) = self.view.quick(self.space, key, value) {
-                self.view.touch_quick(hit, self.view.tick_of_access());
+                self.pass_time();
+                self.view.touch(hit.link, hit.tick, self.view.tick_of_access());
                 self.view.count(self.inner.number, Count::Hits, 1);
                 return Ok(true);
             }
@@ -148,7 +157,7 @@ impl<'c> CacheHandle<'c> {
     #[inline(never)]
     fn get_into_slow(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, CacheError> {
         let Some(hit) = self.read(key, value)? else { return Ok(false) };
-        self.view.touch(hit, self.view.tick_of_access());
+        self.view.touch(hit.link, hit.tick, self.view.tick_of_access());
         Ok(true)
     }
 
@@ -159,7 +168,7 @@ impl<'c> CacheHandle<'c> {
     ) -> Result<Option<(Vec<u8>, Version)>, CacheError> {
         let mut value = Vec::new();
         let Some(hit) = self.read(key.as_ref(), &mut value)? else { return Ok(None) };
-        self.view.touch(hit, self.view.tick_of_access());
+        self.view.touch(hit.link, hit.tick, self.view.tick_of_access());
         Ok(Some((value, Version(hit.link.word()))))
     }
 
@@ -211,6 +220,7 @@ impl<'c> CacheHandle<'c> {
         want: Want,
     ) -> Result<Result<SetReport, MapError>, CacheError> {
         self.forced_out = 0;
+        self.pass_time();
         let placed = self.place(entry, want)?;
         let forced = self.inner.frame.plan.out.is_some() as u32;
         Ok(placed.map(|placed| {

@@ -1,22 +1,32 @@
 //! The sizes of a cache, and where its arrays lie in the segment.
 
 use super::block::{CHAIN_HEADER, HEAD_HEADER};
-use crate::region::shm::SegmentError;
-use crate::sync::AtomicPair;
+use crate::region::shm::{SegmentError, Wanted};
+use crate::sync::{AtomicPair, MODEL};
 use crate::tier_cache::memory::{Geometry, SEAT_WORDS, WINDOW};
 use crate::tier_cache::{MapError, OpenError};
 
 pub(super) const KIND: u64 = u64::from_le_bytes(*b"tiercach");
-pub(super) const FORMAT: u64 = 1;
+/// The format of new caches.
+///
+/// | format | since it |
+/// |---|---|
+/// | 1 | all but what follows |
+/// | 2 | marks the passing of time: entries can be evicted by how long they were not used |
+pub(super) const FORMAT: u64 = 2;
+const OLDEST_FORMAT: u64 = 1;
 /// The longest key.
 pub const MAX_KEY: usize = 64 << 10;
 /// Words of statistics per seat.
 pub(super) const STAT_WORDS: usize = 32;
 /// Namespaces, the unnamed one included.
-pub(super) const SPACES: usize = 256;
+pub(super) const SPACES: usize = if MODEL { 2 } else { 256 };
 pub(super) const SPACE_WORDS: usize = 8;
 /// Keys that can be computed at once without waiting for one another.
-pub(super) const FLIGHTS: usize = 4096;
+pub(super) const FLIGHTS: usize = if MODEL { 2 } else { 4096 };
+/// Marks of time: of each power of two of spans so many.
+pub(super) const MARKS: usize = 16;
+pub(super) const MARK_LEVELS: usize = if MODEL { 1 } else { 24 };
 /// Words that all share, each group on a line of its own.
 pub(super) const GLOBAL_WORDS: usize = 64;
 /// Leases a seat can hold at once.
@@ -33,9 +43,23 @@ pub(super) const FIELDS: [&str; 8] = [
     "leases",
 ];
 
+pub(super) const WANTED: Wanted<'static> = {
+    const ANY: [(&str, Option<u64>); 8] = {
+        let mut any = [("", None); 8];
+        let mut at = 0;
+        while at < any.len() {
+            any[at].0 = FIELDS[at];
+            at += 1;
+        }
+        any
+    };
+    Wanted { kind: KIND, formats: (OLDEST_FORMAT, FORMAT), fields: &ANY }
+};
+
 /// The sizes of a cache, all recorded in its header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sizes {
+    pub(crate) format: u64,
     pub(crate) buckets: u32,
     pub(crate) blocks: u32,
     pub(crate) seats: u32,
@@ -64,7 +88,7 @@ impl Sizes {
     }
 
     /// Reads the fields of a header, none of which is trusted.
-    pub(super) fn from_fields(fields: [u64; 8]) -> Result<Self, OpenError> {
+    pub(super) fn from_fields(format: u64, fields: [u64; 8]) -> Result<Self, OpenError> {
         let small = |at: usize| {
             u32::try_from(fields[at]).map_err(|_| SegmentError::Mismatch {
                 field: FIELDS[at],
@@ -73,6 +97,7 @@ impl Sizes {
             })
         };
         let sizes = Self {
+            format,
             buckets: small(0)?,
             blocks: small(1)?,
             seats: small(2)?,
@@ -111,6 +136,11 @@ impl Sizes {
         1 + words.saturating_sub(head).div_ceil(chain)
     }
 
+    /// Free blocks that a handle keeps for itself, all of them together a quarter at most.
+    pub(super) fn most_kept(self) -> usize {
+        (self.blocks as usize / (4 * self.seats as usize)).min(16)
+    }
+
     /// Blocks of the longest value under a short key. A long key takes away from the value.
     pub(super) fn most_blocks(self) -> usize {
         self.blocks_for(256, self.max_value as usize)
@@ -125,6 +155,7 @@ pub(super) struct Offsets {
     pub(super) leases: usize,
     pub(super) spaces: usize,
     pub(super) flights: usize,
+    pub(super) marks: usize,
     pub(super) summary: usize,
     pub(super) bits: usize,
     pub(super) ages: usize,
@@ -143,6 +174,11 @@ impl Sizes {
         self.bit_words().div_ceil(64)
     }
 
+    /// Words that mark the passing of time.
+    pub(super) fn marks(self) -> usize {
+        if self.format < 2 { 0 } else { MARK_LEVELS * MARKS }
+    }
+
     pub(super) fn offsets(self) -> Offsets {
         let mut at = 0;
         let mut array = |bytes: usize| {
@@ -158,6 +194,7 @@ impl Sizes {
             leases: array(seats * SEAT_LEASES * 8),
             spaces: array(SPACES * SPACE_WORDS * 8),
             flights: array(FLIGHTS * 8),
+            marks: array(self.marks() * 8),
             summary: array(self.summary_words() * 8),
             bits: array(self.bit_words() * 8),
             ages: array(self.blocks as usize * 8),

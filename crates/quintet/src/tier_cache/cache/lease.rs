@@ -33,7 +33,7 @@ fn name(link: Link) -> u64 {
     link.word().wrapping_add(1)
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
     fn is_leased(&self, link: Link) -> bool {
         // ORDERING: SeqCst fence: our generation store comes before these loads (Z2). Partner: the fence in `lease`.
         fence(Ordering::SeqCst);
@@ -56,8 +56,23 @@ impl View<'_> {
         }
     }
 
+    /// Leases an entry for a seat (Z1). `None` if it has moved on; an error if the seat holds as many leases as it can.
+    pub(super) fn pin(&self, seat: u32, link: Link) -> Result<Option<&'a AtomicU64>, CacheError> {
+        let from = seat as usize * SEAT_LEASES;
+        let mut places = self.leases.get(from..from + SEAT_LEASES).unwrap_or(&[]).iter();
+        let taken = places.find(|place| exchange(Point::Lease, place, 0, name(link)));
+        let place = taken.ok_or(CacheError::NoLeases)?;
+        // ORDERING: SeqCst fence: the lease is there before we look at the generation (Z1, Z2). Partner: `is_leased`.
+        fence(Ordering::SeqCst);
+        if current(self, link).is_some() {
+            return Ok(Some(place));
+        }
+        self.end_lease(place);
+        Ok(None)
+    }
+
     /// Ends a lease.
-    fn end_lease(&self, place: &AtomicU64) {
+    pub(super) fn end_lease(&self, place: &AtomicU64) {
         // ORDERING: Acquire: the name.
         let named = place.load(Ordering::Acquire);
         if named == 0 {
@@ -103,17 +118,9 @@ impl CacheHandle<'_> {
                     None => return Ok(None),
                 },
             };
-            let from = self.inner.number as usize * SEAT_LEASES;
-            let places = view.leases.get(from..from + SEAT_LEASES).unwrap_or(&[]);
-            let taken =
-                places.iter().find(|place| exchange(Point::Lease, place, 0, name(hit.link)));
-            let place = taken.ok_or(CacheError::NoLeases)?;
-            let lease = Lease { view, place, link: hit.link, handle: PhantomData };
-            // ORDERING: SeqCst fence: the lease is there before we look at the generation (Z1, Z2). Partner: `is_leased`.
-            fence(Ordering::SeqCst);
-            if current(&view, hit.link).is_some() {
-                view.touch(hit, view.tick_of_access());
-                return Ok(Some(lease));
+            if let Some(place) = view.pin(self.inner.number, hit.link)? {
+                view.touch(hit.link, hit.tick, view.tick_of_access());
+                return Ok(Some(Lease { view, place, link: hit.link, handle: PhantomData }));
             }
         }
     }

@@ -44,8 +44,8 @@ impl CacheHandle<'_> {
     pub fn maintain(&mut self) -> Result<Maintained, CacheError> {
         let mut done = Maintained::default();
         self.view.note_time();
-        self.inner.map.recover()?;
-        self.sweep_if_wanted()?;
+        self.view.mark_time();
+        self.reclaim(true)?;
         if self.view.may_have_outlived() {
             done.expired = self.expire(EXPIRY_STEP)?;
         }
@@ -64,13 +64,13 @@ impl CacheHandle<'_> {
 impl TierCache {
     /// This process is the elected one, or has just been elected: nobody living was.
     fn is_maintainer(&self) -> bool {
-        let Some(me) = self.me() else { return false };
+        let Some(me) = Peers::me(&self.segment) else { return false };
         let view = self.view();
         let word = view.global(Global::Maintainer);
         // ORDERING: Acquire; partner: the exchange of the last one.
         let elected = Owner(word.load(Ordering::Acquire));
         elected == me
-            || (elected == Owner::NOBODY || self.is_dead(elected))
+            || (elected == Owner::NOBODY || Peers::is_dead(&self.segment, elected))
                 && exchange(Point::Maintain, word, elected.0, me.0)
     }
 
@@ -87,13 +87,14 @@ impl TierCache {
             }
             crate::sync::park_timeout(every);
         }
-        if let Some(me) = self.me() {
+        if let Some(me) = Peers::me(&self.segment) {
             exchange(Point::Maintain, self.view().global(Global::Maintainer), me.0, 0);
         }
         Ok(())
     }
 
     /// Starts a thread that runs maintenance until the returned guard is dropped.
+    #[cfg(not(any(quintet_loom, quintet_shuttle)))] // a checker's `Arc` cannot be `self`
     pub fn spawn_maintenance(self: &Arc<Self>, every: Duration) -> Maintenance {
         let stop = Arc::new(AtomicBool::new(false));
         let (cache, told) = (Arc::clone(self), Arc::clone(&stop));

@@ -11,7 +11,7 @@
 //! | `free` | free blocks: taken by exchange, found by bits |
 //! | `read`, `quick` | certified copies, validated misses; the usual case |
 //! | `write` | the frame of a writing operation |
-//! | `evict`, `sink` | recency, the hand, victims; where they go |
+//! | `evict`, `demand`, `sink` | recency, the hand, victims; those that somebody asks for; where they go |
 //! | `ops`, `many`, `scan`, `typed` | conditional stores, batches, scans, typed fronts |
 //! | `spaces`, `flight`, `lease`, `maintain` | namespaces, single flight, pinned values, the optional thread |
 //! | `sweep` | orphans and outlived entries |
@@ -22,6 +22,7 @@ mod block;
 mod builder;
 mod check;
 mod clock;
+mod demand;
 mod error;
 mod evict;
 mod flight;
@@ -44,7 +45,11 @@ mod typed;
 mod view;
 mod write;
 
-#[cfg(test)]
+#[cfg(all(test, quintet_loom))]
+mod loom_tests;
+#[cfg(all(test, quintet_shuttle, not(quintet_loom)))]
+mod shuttle_tests;
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
 
 pub use crate::region::shm::{Access, Place, SegmentError};
@@ -65,12 +70,13 @@ pub use sweep::Swept;
 pub use typed::{Format, TypedHandle};
 
 use crate::region::shm::{Segment, Shape};
-use crate::sync::{AtomicPair, Mutex, fork};
+use crate::sync::Mutex;
 use crate::tier_cache::MapError;
-use crate::tier_cache::map::{Map, Peers, Upper};
-use crate::tier_cache::step::{Point, add, store};
+use crate::tier_cache::map::{Map, Upper};
+use crate::tier_cache::shared::{join, verify_machine};
+use crate::tier_cache::step::{Point, add};
 use crate::tier_cache::word::{Link, Owner};
-use layout::{FIELDS, FORMAT, KIND, Sizes};
+use layout::{FIELDS, KIND, Sizes, WANTED};
 use std::os::fd::OwnedFd;
 use view::{Global, View};
 
@@ -103,26 +109,25 @@ impl std::fmt::Debug for TierCache {
     }
 }
 
-impl Peers for TierCache {
-    fn me(&self) -> Option<Owner> {
-        if !self.segment.is_writable() {
-            return None;
-        }
-        self.segment.me().ok().map(|(slot, incarnation)| Owner::new(slot, incarnation))
-    }
-
-    fn is_dead(&self, owner: Owner) -> bool {
-        self.segment.is_dead(owner.slot(), owner.incarnation())
-    }
-
-    fn forks(&self) -> usize {
-        fork::seen().0
-    }
-}
-
 impl Upper for TierCache {
     fn free(&self, point: Point, link: Link, keeps: bool) -> Result<(), MapError> {
         self.view().free(point, link, keeps)
+    }
+
+    fn claim(&self, seat: u32, link: Link) -> bool {
+        let view = self.view();
+        view.set_claiming(seat, true);
+        let claimed = view.claim(&self.segment, seat, link);
+        if !claimed {
+            view.set_claiming(seat, false);
+        }
+        claimed
+    }
+
+    fn unclaim(&self, seat: u32, link: Link) {
+        let view = self.view();
+        view.unclaim(seat, link);
+        view.set_claiming(seat, false);
     }
 
     fn left(&self, link: Link) {
@@ -133,7 +138,7 @@ impl Upper for TierCache {
         let view = self.view();
         view.end_leases(seat);
         add(Point::Sweep, view.global(Global::Recoveries), busy as u64);
-        store(Point::Sweep, view.global(Global::SweepWanted), 1);
+        add(Point::Sweep, view.global(Global::SweepsWanted), 1);
     }
 }
 
@@ -155,13 +160,10 @@ impl TierCache {
         sizes: Sizes,
         create: impl FnOnce(&Shape<'_>) -> Result<Segment, SegmentError>,
     ) -> Result<Self, OpenError> {
-        if !AtomicPair::supported() {
-            return Err(SegmentError::Unsupported.into());
-        }
         let values = sizes.fields();
         let fields: [_; FIELDS.len()] = std::array::from_fn(|at| (FIELDS[at], values[at]));
         let body = sizes.offsets().end;
-        let segment = create(&Shape { kind: KIND, format: FORMAT, fields: &fields, body })?;
+        let segment = create(&Shape { kind: KIND, format: sizes.format, fields: &fields, body })?;
         let made = Self::enter(segment)?;
         // Every block is free. A creator that dies here leaves them to the sweep.
         made.view().sweep_orphans()?;
@@ -170,21 +172,23 @@ impl TierCache {
 
     /// Attaches to a cache by its place.
     pub fn attach(place: &Place) -> Result<Self, OpenError> {
-        Self::enter(Segment::attach(place, KIND, FORMAT, &FIELDS.map(|name| (name, None)), true)?)
+        Self::enter(Segment::attach(place, &WANTED, true)?)
     }
 
     /// Attaches to a cache to read only: the memory is mapped without the right to write.
     pub fn attach_read_only(place: &Place) -> Result<Self, OpenError> {
-        Self::enter(Segment::attach(place, KIND, FORMAT, &FIELDS.map(|name| (name, None)), false)?)
+        Self::enter(Segment::attach(place, &WANTED, false)?)
     }
 
     /// Attaches to a sealed cache by an inherited descriptor.
     pub fn attach_sealed(fd: OwnedFd) -> Result<Self, OpenError> {
-        Self::enter(Segment::attach_sealed(fd, KIND, FORMAT, &FIELDS.map(|name| (name, None)))?)
+        Self::enter(Segment::attach_sealed(fd, &WANTED)?)
     }
 
     fn enter(segment: Segment) -> Result<Self, OpenError> {
-        let sizes = Sizes::from_fields(std::array::from_fn(|at| segment.field(at)))?;
+        verify_machine(&segment)?;
+        let fields = std::array::from_fn(|at| segment.field(at));
+        let sizes = Sizes::from_fields(segment.format(), fields)?;
         let Some(view) = View::new(&segment, sizes) else {
             let (expected, found) = (sizes.offsets().end as u64, segment.bytes() as u64);
             return Err(SegmentError::Mismatch { field: "size in bytes", expected, found }.into());
@@ -194,15 +198,11 @@ impl TierCache {
         let arrays = unsafe { std::mem::transmute::<View<'_>, View<'static>>(view) };
         let refused = Mutex::new(Vec::new());
         let entered = Self { segment, sizes, arrays, sink: None, refused };
-        if entered.segment.is_writable() {
-            entered.segment.me()?;
-            if entered.segment.is_from_another_boot() {
-                entered.view().resume_time();
-                entered.map().recover()?;
-                entered.check().map_err(OpenError::Damaged)?;
-                entered.segment.adopt_boot();
-            }
-        }
+        join(&entered.segment, || {
+            entered.view().resume_time();
+            entered.map().recover()?;
+            entered.check().map(|_| ()).map_err(OpenError::Damaged)
+        })?;
         Ok(entered)
     }
 
@@ -211,7 +211,7 @@ impl TierCache {
     }
 
     fn map(&self) -> Map<'_> {
-        Map::below(self.view().memory, self, self)
+        Map::below(self.view().memory, &self.segment, self)
     }
 
     /// Takes a seat for the calling thread. Dead peers' seats are recovered first if no other is free.

@@ -69,7 +69,10 @@ fn fill(value: &mut Vec<u8>, words: &[AtomicU64], bytes: usize) {
 #[inline(always)]
 fn copy_line(words: &[AtomicU64], to: *mut u8) {
     debug_assert_eq!(words.len(), 8);
-    #[cfg(all(target_arch = "x86_64", not(any(quintet_tsan, miri))))]
+    #[cfg(all(
+        target_arch = "x86_64",
+        not(any(quintet_tsan, quintet_loom, quintet_shuttle, miri))
+    ))]
     // SAFETY: eight words are readable at the one place and 64 bytes writable at the other; the compiler takes the
     // block for an access to any memory, and assumes nothing about what was read.
     unsafe {
@@ -91,7 +94,10 @@ fn copy_line(words: &[AtomicU64], to: *mut u8) {
             options(nostack, preserves_flags),
         );
     }
-    #[cfg(not(all(target_arch = "x86_64", not(any(quintet_tsan, miri)))))]
+    #[cfg(not(all(
+        target_arch = "x86_64",
+        not(any(quintet_tsan, quintet_loom, quintet_shuttle, miri))
+    )))]
     for (index, word) in words.iter().enumerate() {
         // SAFETY: the caller's room for eight words.
         let place = unsafe { to.add(8 * index) };

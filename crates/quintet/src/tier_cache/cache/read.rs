@@ -5,12 +5,11 @@
 //! **G2.** Whole keys are compared. A candidate with another key is passed over; the search goes on.
 //! **G3.** A candidate with the right key that is outlived ends the search as a miss.
 //! **G4.** A miss is believed if the bucket's control word was free and the same before and after the search.
-//! **G5.** A hit stores nothing but the tick of its entry, if that changed, and its own counter.
+//! **G5.** A hit stores nothing but the tick of its entry, if that changed, and its own counters.
 
 use super::block::{Block, Meta, Pieces};
 use super::error::CacheError;
-use super::quick::Quick;
-use super::view::{Age, View};
+use super::view::View;
 use crate::sync::prefetch::prefetch_read;
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::tier_cache::MapError;
@@ -242,26 +241,16 @@ impl<'a> View<'a> {
 
     /// G5. The record may be another's by now: then its recency is a little off, nothing worse.
     #[inline(always)]
-    pub(super) fn touch(&self, hit: Hit, tick: u32) {
-        if hit.tick != tick {
-            self.touch_slow(hit.link, hit.expiry, tick);
-        }
-    }
-
-    /// The same for an entry that does not expire.
-    #[inline(always)]
-    pub(super) fn touch_quick(&self, hit: Quick, tick: u32) {
-        if hit.tick != tick {
-            self.touch_slow(hit.link, 0, tick);
+    pub(super) fn touch(&self, link: Link, last: u32, tick: u32) {
+        if last != tick {
+            self.touch_slow(link, tick);
         }
     }
 
     #[inline(never)]
-    fn touch_slow(&self, link: Link, expiry: u64, tick: u32) {
-        let Some(record) = current(self, link) else { return };
-        store_hint(Point::Touch, record.tick(), tick as u64);
-        if let Some(age) = self.ages.get(link.record as usize) {
-            store_hint(Point::Touch, age, Age::new(tick, expiry).0);
+    fn touch_slow(&self, link: Link, tick: u32) {
+        if let Some(record) = current(self, link) {
+            store_hint(Point::Touch, record.tick(), tick as u64);
         }
     }
 }

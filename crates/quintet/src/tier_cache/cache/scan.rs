@@ -69,7 +69,7 @@ impl View<'_> {
     }
 
     /// The links of a bucket, as its cells are now.
-    fn links(&self, bucket: u32) -> Vec<Link> {
+    pub(super) fn links(&self, bucket: u32) -> Vec<Link> {
         let home = bucket as usize;
         let mut links = Vec::new();
         for slice in 0..2 {

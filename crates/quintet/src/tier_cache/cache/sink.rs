@@ -1,11 +1,11 @@
 //! Where evicted entries go.
 //!
-//! **E1.** With a sink, a victim is *claimed*: its word names the seat that evicts it. Readers and writers do not care; other evicting
-//! handles pass it over while the claimant lives.
-//! **E2.** It is delivered first and unlinked after the sink accepted it. An error keeps it. Whoever replaces or removes it meanwhile wins: the
-//! eviction then does not happen.
+//! **E1.** Whoever is about to put an entry out *claims* it: its word names the seat. Readers and writers do not care; others who look for
+//! room pass it over while the claimant lives, and an add whose window leaves it no choice waits.
+//! **E2.** With a sink, a victim is delivered first and unlinked after the sink accepted it. An error keeps it. Whoever replaces or removes
+//! it meanwhile wins: the sink is told that it did not leave.
 //! **E3.** So a departure is delivered at least once, and exactly once as long as no process dies in between.
-//! **E4.** An entry that had to leave a full window is delivered after it is unlinked; refused, it is added again.
+//! **E4.** An entry that had to leave a full window is claimed before it is unlinked and delivered after; refused, it is added again.
 
 use super::TierCache;
 use super::error::CacheError;
@@ -42,6 +42,12 @@ pub trait EvictionSink: Send + Sync {
     /// Keeps these entries. An error keeps them in the cache instead, and fails the operation that needed their room.
     fn store(&self, batch: &[Departed]) -> Result<(), String>;
 
+    /// Entries of an accepted batch that did not leave after all: somebody replaced or removed them meanwhile. A store deletes
+    /// what it has under these ids.
+    fn withdraw(&self, batch: &[Departed]) {
+        let _ = batch;
+    }
+
     /// The most entries of one batch.
     fn batch(&self) -> usize {
         16
@@ -61,7 +67,7 @@ fn departed(link: Link, entry: ScannedEntry) -> Departed {
 
 impl View<'_> {
     /// E1.
-    fn claim(&self, cache: &TierCache, seat: u32, link: Link) -> bool {
+    pub(super) fn claim(&self, peers: &dyn Peers, seat: u32, link: Link) -> bool {
         let Some(record) = super::read::current(self, link) else { return false };
         let word = record.state();
         if word.state() != Some(RecordState::Live) {
@@ -73,12 +79,12 @@ impl View<'_> {
             other != seat
                 && owner != Owner::NOBODY
                 && self.is_claiming(other)
-                && !cache.is_dead(owner)
+                && !peers.is_dead(owner)
         });
         !taken && exchange(Point::Claim, record.word(), word.0, word.claimed(seat).0)
     }
 
-    fn unclaim(&self, seat: u32, link: Link) {
+    pub(super) fn unclaim(&self, seat: u32, link: Link) {
         let Some(record) = super::read::current(self, link) else { return };
         let word = record.state();
         if word.state() == Some(RecordState::Live) && word.claimant() == Some(seat) {
@@ -119,72 +125,95 @@ impl TierCache {
 }
 
 impl CacheHandle<'_> {
-    /// Delivers and evicts a batch that begins with `first` (E1 to E3). Returns whether anything was evicted.
-    pub(super) fn evict_to_sink(&mut self, first: Link) -> Result<bool, CacheError> {
+    /// The victims of one batch: `first`, and with a sink as many further ones as it takes, at most `most` in all.
+    pub(super) fn batch_of(&mut self, first: Link, most: usize) -> Vec<Link> {
+        let most = self.cache.sink.as_ref().map_or(1, |sink| sink.batch().min(most));
+        let mut links = vec![first];
+        while links.len() < most {
+            let Some(link) = self.ring.pop_current(&self.view) else { break };
+            links.push(link);
+        }
+        links
+    }
+
+    /// Makes room: puts `victim` out, and with a sink a batch of others. Returns whether anything left.
+    pub(super) fn put_out_for_room(&mut self, victim: Link) -> Result<bool, CacheError> {
+        if self.cache.sink.is_some() {
+            let links = self.batch_of(victim, usize::MAX);
+            return self.put_out(&links, &mut Vec::new());
+        }
         let (view, seat) = (self.view, self.inner.number);
-        let Some(sink) = &self.cache.sink else { return self.evict(first) };
+        view.set_claiming(seat, true);
+        let _claims = Claims { view, seat, links: Vec::new() };
+        if !view.claim(self.inner.map.peers, seat, victim) {
+            return Ok(false);
+        }
+        let went = self.evict(victim);
+        if !matches!(went, Ok(true)) {
+            view.unclaim(seat, victim);
+        }
+        went
+    }
+
+    /// Puts these out, as far as nobody else does (E1 to E3), and shows what left. Returns whether anything left: nobody wants to see
+    /// outlived ones.
+    pub(super) fn put_out(
+        &mut self,
+        links: &[Link],
+        shown: &mut Vec<Departed>,
+    ) -> Result<bool, CacheError> {
+        let (view, seat, sink) = (self.view, self.inner.number, &self.cache.sink);
         view.set_claiming(seat, true);
         let mut claims = Claims { view, seat, links: Vec::new() };
         let mut batch = Vec::new();
-        let (mut next, mut outlived) = (Some(first), false);
-        while let Some(link) = next {
-            if view.claim(self.cache, seat, link) {
-                match view.copy(link) {
-                    Ok(Some(entry)) => {
-                        batch.push(departed(link, entry));
-                        claims.links.push(link);
-                    }
-                    // Nobody wants an outlived one.
-                    Ok(None) => outlived |= self.evict(link)?,
-                    Err(()) => {}
-                }
+        let mut any = false;
+        for &link in links {
+            if !view.claim(self.inner.map.peers, seat, link) {
+                continue;
             }
-            let full = batch.len() >= sink.batch().max(1);
-            next = if full { None } else { self.ring.pop_current(&view) };
+            match view.copy(link) {
+                Ok(Some(entry)) => {
+                    batch.push(departed(link, entry));
+                    claims.links.push(link);
+                }
+                Ok(None) => {
+                    let went = self.evict(link);
+                    if !matches!(went, Ok(true)) {
+                        view.unclaim(seat, link);
+                    }
+                    any |= went?;
+                }
+                Err(()) => {}
+            }
         }
         if batch.is_empty() {
-            return Ok(outlived);
+            return Ok(any);
         }
-        if let Err(why) = sink.store(&batch) {
-            view.count(seat, Count::SinkErrors, 1);
-            return Err(CacheError::Sink(why));
-        }
-        view.count(seat, Count::Delivered, batch.len() as u64);
-        let mut evicted = outlived;
-        for link in std::mem::take(&mut claims.links) {
-            let went = self.evict_patiently(link)?;
-            if !went {
-                view.unclaim(seat, link);
+        if let Some(sink) = sink {
+            if let Err(why) = sink.store(&batch) {
+                view.count(seat, Count::SinkErrors, 1);
+                return Err(CacheError::Sink(why));
             }
-            evicted |= went;
+            view.count(seat, Count::Delivered, batch.len() as u64);
         }
-        Ok(evicted)
-    }
-
-    /// Evicts up to `most` entries, the least recently used first, and returns them. They go to the sink as well, if there is one.
-    /// A cache that never evicts refuses with [`CacheError::Full`].
-    pub fn evict_oldest(&mut self, most: usize) -> Result<Vec<Departed>, CacheError> {
-        if self.spares() {
-            return Err(CacheError::Full);
-        }
-        let mut gone = Vec::new();
-        let mut shunned = Vec::new();
-        while gone.len() < most {
-            let view = self.view;
-            let Some(victim) = view.next_victim(&mut self.ring, &shunned) else { break };
-            let copy = view.copy(victim).ok().flatten();
-            let went = match &self.cache.sink {
-                Some(_) => self.evict_to_sink(victim)? && view.entry_input(victim).is_none(),
-                None => self.evict(victim)?,
+        let mut stayed = Vec::new();
+        for (link, entry) in std::mem::take(&mut claims.links).into_iter().zip(batch) {
+            let went = match sink {
+                Some(_) => self.evict_patiently(link),
+                None => self.evict(link),
             };
-            match (went, copy) {
-                (true, Some(entry)) => gone.push(departed(victim, entry)),
-                // Outlived: nobody wants it.
-                (true, None) => {}
-                (false, _) => shunned.push(victim.record),
+            if matches!(went, Ok(true)) {
+                any = true;
+                shown.push(entry);
+            } else {
+                view.unclaim(seat, link);
+                stayed.push(entry);
             }
         }
-        Ok(gone)
+        if let (Some(sink), false) = (sink, stayed.is_empty()) {
+            sink.withdraw(&stayed);
+        }
+        Ok(any)
     }
 
     /// Adds again what a sink refused after a full window had put it out.

@@ -9,6 +9,7 @@
 //! Each decision is carried out by exchange with the word it was made on, so that sweeps run beside everything else.
 
 use super::block::Block;
+use super::clock::monotonic_ms;
 use super::error::CacheError;
 use super::handle::CacheHandle;
 use super::lease::{LIMBO, is_limbo_of};
@@ -17,6 +18,9 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::tier_cache::MapError;
 use crate::tier_cache::step::{Point, add, exchange, store};
 use crate::tier_cache::word::{Link, Owner, Phase, RecordState, RecordWord};
+
+/// Between two questions who is alive, in a cache that can evict.
+const ASK_MS: u64 = 100;
 
 /// What an orphan sweep found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -55,9 +59,11 @@ impl View<'_> {
         has(self.bits, block as usize) && has(self.summary, block as usize / 64)
     }
 
-    /// Looks at every block.
+    /// Looks at every block. Whoever dies at it leaves the wish for a sweep behind; so does who dies meanwhile.
     pub(super) fn sweep_orphans(&self) -> Result<Swept, MapError> {
         let mut swept = Swept::default();
+        let wanted = self.global(Global::SweepsWanted);
+        let before = add(Point::Sweep, wanted, 1) + 1;
         for index in 0..self.sizes.blocks {
             let record = self.memory.record(index)?;
             let word = record.state();
@@ -83,6 +89,7 @@ impl View<'_> {
         }
         add(Point::Sweep, self.global(Global::Sweeps), 1);
         add(Point::Sweep, self.global(Global::Orphans), swept.orphans);
+        exchange(Point::Sweep, wanted, before, 0);
         Ok(swept)
     }
 
@@ -116,11 +123,13 @@ impl View<'_> {
 }
 
 impl CacheHandle<'_> {
-    /// Finds blocks again that crashes of others hid. False if there was no reason to look, or nothing to find.
-    pub(super) fn sweep_if_wanted(&mut self) -> Result<bool, CacheError> {
-        let wanted = self.view.global(Global::SweepWanted);
+    /// Nothing is free: recovers the dead and finds the blocks they left. Where somebody else can still be evicted (not `urgent`),
+    /// it asks who is alive only now and then. False if that freed nothing.
+    pub(super) fn reclaim(&mut self, urgent: bool) -> Result<bool, CacheError> {
+        let wanted = self.view.global(Global::SweepsWanted);
         // ORDERING: Acquire; partner: `recovered`.
-        if wanted.load(Ordering::Acquire) == 0 && !self.spares() {
+        let is_wanted = || wanted.load(Ordering::Acquire) != 0;
+        if !urgent && !is_wanted() && !self.is_time_to_ask() {
             return Ok(false);
         }
         // ORDERING: Relaxed: a count.
@@ -129,7 +138,7 @@ impl CacheHandle<'_> {
         self.inner.map.recover()?;
         // Whoever completes an operation may free what it replaces.
         let mut found = recoveries() != before;
-        if exchange(Point::Sweep, wanted, 1, 0) {
+        if is_wanted() {
             let swept = self.view.sweep_orphans()?;
             found |= swept.orphans + swept.hidden > 0;
         }
@@ -137,6 +146,27 @@ impl CacheHandle<'_> {
             found |= self.expire(usize::MAX)? > 0;
         }
         Ok(found)
+    }
+
+    /// The last resort: what others keep to themselves, living ones too. False if there was nothing.
+    pub(super) fn find_hidden(&mut self) -> Result<bool, CacheError> {
+        // Where nothing is ever evicted nobody keeps anything; a handle that may not evict is refused often.
+        if !self.view.sizes.evicts || self.spares() && !self.is_time_to_ask() {
+            return Ok(false);
+        }
+        let swept = self.view.sweep_orphans()?;
+        self.dry = 0;
+        Ok(swept.orphans + swept.hidden > 0)
+    }
+
+    /// At most ten times a second, and the first time.
+    fn is_time_to_ask(&mut self) -> bool {
+        let now = monotonic_ms();
+        let due = now.wrapping_sub(self.asked) >= ASK_MS;
+        if due {
+            self.asked = now;
+        }
+        due
     }
 
     /// Takes away entries that have outlived themselves, among the next `most` blocks. Returns how many.

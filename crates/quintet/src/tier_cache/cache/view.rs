@@ -16,12 +16,14 @@ use crate::tier_cache::word::{InputHash, Link};
 pub(super) enum Global {
     /// The recency clock.
     Tick = 0,
+    /// The last span of time that was marked.
+    Span = 1,
     /// Where the next search for victims begins.
     Hand = 8,
     /// No entry expires before this moment, in units of [`DEADLINE_MS`].
     Earliest = 16,
-    /// Blocks may have been lost to the free bits: a dead peer was in mid-operation.
-    SweepWanted = 17,
+    /// Peers that died since the last orphan sweep: blocks may have been lost to the free bits.
+    SweepsWanted = 17,
     /// A namespace was flushed and nobody has looked at every entry since.
     Flushed = 18,
     /// What the monotonic clock must be moved by to go on where it was before a restart.
@@ -63,6 +65,10 @@ impl Age {
         self.0 as u32
     }
 
+    pub(super) fn with_tick(self, tick: u32) -> Self {
+        Self(self.0 & !(u32::MAX as u64) | tick as u64)
+    }
+
     pub(super) fn deadline(self) -> u64 {
         self.0 >> 32 & 0x7fff_ffff
     }
@@ -79,6 +85,7 @@ pub(super) struct View<'a> {
     pub(super) leases: &'a [AtomicU64],
     pub(super) spaces: &'a [AtomicU64],
     pub(super) flights: &'a [AtomicU64],
+    pub(super) marks: &'a [AtomicU64],
     pub(super) summary: &'a [AtomicU64],
     pub(super) bits: &'a [AtomicU64],
     pub(super) ages: &'a [AtomicU64],
@@ -113,6 +120,7 @@ impl<'a> View<'a> {
             leases: words(at.leases, seats * SEAT_LEASES)?,
             spaces: words(at.spaces, SPACES * SPACE_WORDS)?,
             flights: words(at.flights, FLIGHTS)?,
+            marks: words(at.marks, sizes.marks())?,
             summary: words(at.summary, sizes.summary_words())?,
             bits: words(at.bits, sizes.bit_words())?,
             ages: words(at.ages, blocks)?,

@@ -21,7 +21,7 @@ use super::view::View;
 use crate::sync::AtomicU64;
 use crate::tier_cache::MapError;
 use crate::tier_cache::plan::{Task, Verdict, Want};
-use crate::tier_cache::step::{Point, store, store_payload};
+use crate::tier_cache::step::{Point, store, store_hint, store_payload};
 use crate::tier_cache::word::{InputHash, Link, Probe, RecordState};
 
 /// What a placed entry met.
@@ -41,8 +41,6 @@ pub(super) struct Entry<'e> {
     pub(super) expiry: u64,
 }
 
-/// Free blocks that a handle keeps for itself.
-const KEPT_BLOCKS: usize = 16;
 /// Rounds of finding blocks that others then took.
 const MAX_ROUNDS: usize = 1000;
 
@@ -123,8 +121,9 @@ impl<'c> CacheHandle<'c> {
             return Err(error);
         }
         let found = self.inner.frame.plan.found;
-        self.inner.keeps =
-            !self.spares() && !self.view.sizes.leases && self.inner.kept.len() < KEPT_BLOCKS;
+        self.inner.keeps = !self.spares()
+            && !self.view.sizes.leases
+            && self.inner.kept.len() < self.view.sizes.most_kept();
         self.inner.carry_out()?;
         if self.inner.frame.plan.out.is_some() {
             self.view.count(self.inner.number, Count::Forced, 1);
@@ -227,6 +226,7 @@ impl<'c> CacheHandle<'c> {
             if let Ok(record) = view.memory.record(link.record) {
                 let tick = view.tick_of_access();
                 store(Point::Expiry, Block::of(record).expiry_word(), expiry);
+                store_hint(Point::Touch, record.tick(), tick as u64);
                 view.set_age(link.record, tick, expiry);
             }
         }

@@ -248,3 +248,80 @@ fn a_copy_is_never_of_two_values() {
     }
     assert!(reused > 2, "{reused}");
 }
+
+/// A handle dies with free blocks that only it knew of. Nobody joins, nobody maintains: the set that finds nothing free looks after the dead before
+/// it evicts, and before it fails.
+#[test]
+fn what_a_dead_handle_kept_is_found_by_whoever_needs_it() {
+    let sizes = Sizes { seats: 2, max_value: 5_400, ..set_up(small(), 64).sizes };
+    for entire in [false, true] {
+        let cache = TierCache::create_sealed(sizes).unwrap();
+        let (mut dead, mut survivor) = (cache.handle().unwrap(), cache.handle().unwrap());
+        survivor.set("k", "v").unwrap();
+        for number in 0..16 {
+            dead.set(format!("{number}"), "x").unwrap();
+        }
+        for number in 0..16 {
+            assert!(dead.remove(format!("{number}")).unwrap());
+        }
+        assert_eq!(dead.inner.kept.len(), 8);
+        declare_dead(&cache, &dead);
+        std::mem::forget(dead);
+        if entire {
+            // Nearly all blocks: it cannot do without the dead one's.
+            survivor.set("large", vec![1; 5_400]).unwrap();
+        } else {
+            for number in 1..64 {
+                survivor.set(format!("{number}"), "x").unwrap();
+            }
+            assert_eq!((cache.len(), cache.stats().evicted), (64, 0), "all blocks are used first");
+        }
+        drop(survivor);
+        cache.check().unwrap();
+    }
+}
+
+/// Whoever sweeps dies in the middle of it, and owns no seat whose recovery would tell: the next one that needs room sweeps again.
+#[test]
+fn sweepers_die_too() {
+    for m in 0.. {
+        let mut removal = 0;
+        for n in 0.. {
+            let cache = tiny_of(small().no_evict(), 64);
+            let (mut dead, mut survivor) = (cache.handle().unwrap(), cache.handle().unwrap());
+            dead.set("long", long(1)).unwrap();
+            removal = with_fate(Fate::Stop(m), None, || drop(dead.remove("long"))).1;
+            declare_dead(&cache, &dead);
+            let (_, points) = with_fate(Fate::Stop(n), None, || drop(cache.recover()));
+            forget_recoverers(&cache);
+            std::mem::forget(dead);
+            let removed = !survivor.contains("long").unwrap();
+            let mut stored = 0;
+            while survivor.set(format!("{stored}"), "x").is_ok() {
+                stored += 1;
+            }
+            assert!(!removed || stored == 64, "{stored} at {m}, {n}");
+            if n >= points {
+                break;
+            }
+        }
+        if m >= removal {
+            break;
+        }
+    }
+}
+
+/// The same of a living one, which is busy elsewhere.
+#[test]
+fn what_a_living_handle_keeps_does_not_make_a_set_fail() {
+    let sizes = Sizes { seats: 2, max_value: 5_400, ..set_up(small(), 64).sizes };
+    let cache = TierCache::create_sealed(sizes).unwrap();
+    let (mut one, mut other) = (cache.handle().unwrap(), cache.handle().unwrap());
+    (0..16).for_each(|number| assert!(one.add(format!("{number}"), "x", None).unwrap()));
+    (0..16).for_each(|number| assert!(one.remove(format!("{number}")).unwrap()));
+    assert_eq!(one.inner.kept.len(), 8);
+    other.set("large", vec![1; 5_400]).unwrap();
+    one.set("small", "x").unwrap();
+    drop((one, other));
+    cache.check().unwrap();
+}

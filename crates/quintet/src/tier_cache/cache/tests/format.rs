@@ -1,30 +1,78 @@
-//! The format: a segment made once and kept with the sources is read by every later version, or refused by its number.
+//! The formats: a segment of each was made once and is kept with the sources, as text. Every later version reads it, or refuses it by its number.
 
 use super::world::tiny_of;
 use crate::tier_cache::cache::*;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// The words of a header that depend on where the file lies.
+const USER: usize = 11;
+const GROUP: usize = 13;
 
 fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-/// A copy whose mode and owner are as its header says.
-fn copy_of(name: &str) -> Option<Place> {
+/// A segment as text: its length, then the words that are not zero, each line beginning with the index of its first one.
+fn text_of(bytes: &[u8]) -> String {
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    let words: Vec<u64> = bytes.chunks_exact(8).map(word).collect();
+    let mut text = format!("bytes {}", bytes.len());
+    let mut at = 0;
+    let mut follows = 0;
+    while at < words.len() {
+        let run = words[at..].iter().take_while(|word| **word == words[at]).count();
+        if words[at] == 0 {
+            follows = 0;
+        } else {
+            if follows % 8 == 0 {
+                text += &format!("\n{at}");
+            }
+            follows += 1;
+            let times = if run > 1 { format!("*{run}") } else { String::new() };
+            text += &format!(" {:x}{times}", words[at]);
+        }
+        at += run;
+    }
+    text + "\n"
+}
+
+fn words_of(text: &str) -> Vec<u64> {
+    let mut lines = text.lines();
+    let bytes = lines.next().and_then(|line| line.strip_prefix("bytes ")).expect("its length");
+    let mut words = vec![0; bytes.parse::<usize>().unwrap() / 8];
+    for line in lines {
+        let mut parts = line.split(' ');
+        let mut at: usize = parts.next().unwrap().parse().unwrap();
+        for part in parts {
+            let (word, times) = part.split_once('*').unwrap_or((part, "1"));
+            let word = u64::from_str_radix(word, 16).unwrap();
+            for _ in 0..times.parse::<usize>().unwrap() {
+                words[at] = word;
+                at += 1;
+            }
+        }
+    }
+    words
+}
+
+/// A file of the segment; its owner is whoever runs the test.
+fn copy_of(name: &str) -> Place {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    let path = std::env::temp_dir().join(format!("quintet-{name}-{}", std::process::id()));
-    let mut bytes = std::fs::read(fixture(name)).ok()?;
-    std::fs::write(&path, &bytes).unwrap();
-    let mut mode = std::fs::metadata(&path).unwrap().permissions();
-    mode.set_mode(0o600);
-    std::fs::set_permissions(&path, mode).unwrap();
-    // The owner is whoever runs the test.
-    let user = std::fs::metadata(&path).unwrap().uid() as u64;
-    bytes[11 * 8..12 * 8].copy_from_slice(&user.to_le_bytes());
-    std::fs::write(&path, &bytes).unwrap();
+    let text = std::fs::read_to_string(fixture(name)).expect("the fixture lies with the sources");
+    let mut words = words_of(&text);
+    let thread = format!("{:?}", std::thread::current().id());
+    let path = std::env::temp_dir().join(format!("quintet-{name}-{}-{thread}", std::process::id()));
+    std::fs::write(&path, "").unwrap();
+    let meta = std::fs::metadata(&path).unwrap();
+    (words[USER], words[GROUP]) = (meta.uid() as u64, meta.gid() as u64);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    std::fs::write(&path, bytes).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     let mut lock = path.clone().into_os_string();
     lock.push(".lock");
     std::fs::write(lock, "").unwrap();
-    Some(Place::Path(path))
+    Place::Path(path)
 }
 
 /// The entries every fixture holds.
@@ -32,10 +80,36 @@ fn entries() -> Vec<(String, Vec<u8>)> {
     (0..20u8).map(|number| (format!("key {number}"), vec![number; number as usize * 20])).collect()
 }
 
+/// Opens a fixture, reads and changes it, and lets the caller look further.
+fn is_read(name: &str, format: u64, further: impl FnOnce(&mut CacheHandle<'_>)) {
+    let place = copy_of(name);
+    let cache = TierCache::attach(&place).unwrap();
+    assert_eq!(cache.sizes.format, format);
+    assert_eq!(cache.check().unwrap().entries, 20);
+    let mut handle = cache.handle().unwrap();
+    for (key, value) in entries() {
+        assert_eq!(handle.get(&key).unwrap(), Some(value), "{key}");
+    }
+    handle.set("key 3", "changed").unwrap();
+    further(&mut handle);
+    drop(handle);
+    cache.check().unwrap();
+    TierCache::remove(&place).unwrap();
+}
+
+/// A cache from before the marks of time: everything works but what needs them.
 #[test]
 fn format_1_is_read() {
+    is_read("cache-1.txt", 1, |handle| {
+        assert_eq!(handle.evict_unused(Duration::ZERO, 1), Err(CacheError::OldFormat));
+        assert_eq!(handle.evict_oldest(5).unwrap().len(), 5);
+    });
+}
+
+#[test]
+fn format_2_is_read() {
     if std::env::var("QUINTET_WRITE_FIXTURE").is_ok() {
-        let place = Place::Path(fixture("cache-1"));
+        let place = Place::Path(std::env::temp_dir().join("quintet-fixture"));
         let _ = TierCache::remove(&place);
         let sizes = Sizes {
             blocks: 160,
@@ -48,19 +122,23 @@ fn format_1_is_read() {
         let cache = TierCache::create(&place, sizes, Access::default()).unwrap();
         cache.handle().unwrap().set_many(&entries(), None).unwrap();
         drop(cache);
-        let _ = std::fs::remove_file(fixture("cache-1.lock"));
+        let Place::Path(path) = &place else { unreachable!() };
+        let bytes = std::fs::read(path).unwrap();
+        std::fs::write(fixture("cache-2.txt"), text_of(&bytes)).unwrap();
+        TierCache::remove(&place).unwrap();
     }
-    let place = copy_of("cache-1").expect("the fixture lies with the sources");
-    let cache = TierCache::attach(&place).unwrap();
-    assert_eq!(cache.check().unwrap().entries, 20);
-    let mut handle = cache.handle().unwrap();
-    for (key, value) in entries() {
-        assert_eq!(handle.get(&key).unwrap(), Some(value), "{key}");
+    is_read("cache-2.txt", 2, |handle| {
+        assert_eq!(handle.evict_unused(Duration::ZERO, 5).unwrap().len(), 5);
+    });
+}
+
+#[test]
+fn fixtures_are_written_as_they_are_read() {
+    for name in ["cache-1.txt", "cache-2.txt"] {
+        let text = std::fs::read_to_string(fixture(name)).unwrap();
+        let bytes: Vec<u8> = words_of(&text).iter().flat_map(|word| word.to_le_bytes()).collect();
+        assert_eq!(words_of(&text_of(&bytes)), words_of(&text));
     }
-    handle.set("key 3", "changed").unwrap();
-    drop(handle);
-    cache.check().unwrap();
-    TierCache::remove(&place).unwrap();
 }
 
 /// Another format, or another layout of the header, is named in the error.
@@ -70,7 +148,7 @@ fn other_formats_are_refused_by_name() {
     for (word, field) in
         [(2, "layout version"), (3, "kind"), (4, "format version"), (1, "endianness")]
     {
-        let place = copy_of("cache-1").expect("the fixture lies with the sources");
+        let place = copy_of("cache-2.txt");
         let Place::Path(path) = &place else { unreachable!() };
         let file = std::fs::File::options().write(true).open(path).unwrap();
         file.write_at(&77u64.to_le_bytes(), word * 8).unwrap();

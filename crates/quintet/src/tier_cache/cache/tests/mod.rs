@@ -3,6 +3,7 @@
 mod basic;
 mod churn;
 mod crashes;
+mod demand;
 mod format;
 mod histories;
 mod hostile;

@@ -9,13 +9,13 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 const CHILD: &str = "tier_cache::cache::tests::processes::child";
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A cache that is removed with the test.
-struct Named(Place);
+pub(super) struct Named(Place);
 
 impl Named {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let place = Place::Name(format!("test-cache-{name}-{}", std::process::id()));
         let _ = TierCache::remove(&place);
         Self(place)
@@ -28,7 +28,11 @@ impl Named {
         }
     }
 
-    fn child(&self, task: &str, rest: &str) -> Child {
+    pub(super) fn place(&self) -> &Place {
+        &self.0
+    }
+
+    pub(super) fn child(&self, task: &str, rest: &str) -> Child {
         Child::of_test(CHILD, &format!("{task} {} {rest}", self.name())).unwrap()
     }
 }
@@ -59,6 +63,9 @@ fn child() {
                 Ok(())
             });
             soak_worker(&cache, number(2), number(3));
+        }
+        "history" => {
+            super::histories::work(&cache, number(2) as u32, number(3) as usize, number(4) == 1);
         }
         "torn" => {
             let mut handle = cache.handle().unwrap();

@@ -4,6 +4,7 @@ use super::world::{declare_dead, small, tiny};
 use crate::sync::Arc;
 use crate::tier_cache::cache::*;
 use crate::tier_cache::step::{Fate, with_fate};
+use crate::tier_cache::word::RecordState;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
@@ -188,4 +189,114 @@ fn evictions_on_demand_return_the_oldest() {
     assert_eq!(gone[0].value, [1; 200]);
     assert_eq!(handle.evict_oldest(100).unwrap().len(), 7);
     assert_eq!((cache.len(), cache.stats().evicted), (0, 10));
+}
+
+/// A sink that notes what it was given and what it was told to forget.
+#[derive(Clone, Default)]
+struct Ledger(Arc<Mutex<Vec<(bool, Departed)>>>);
+
+impl EvictionSink for Ledger {
+    fn store(&self, batch: &[Departed]) -> Result<(), String> {
+        self.0.lock().unwrap().extend(batch.iter().map(|gone| (true, gone.clone())));
+        Ok(())
+    }
+
+    fn withdraw(&self, batch: &[Departed]) {
+        self.0.lock().unwrap().extend(batch.iter().map(|gone| (false, gone.clone())));
+    }
+}
+
+/// Every entry, in the order of their blocks.
+fn links_of(handle: &CacheHandle<'_>) -> Vec<Link> {
+    let link = |record| {
+        let word = handle.view.memory.record(record).unwrap().state();
+        let live = word.state() == Some(RecordState::Live);
+        live.then_some(Link { record, generation: word.generation() })
+    };
+    (0..handle.view.sizes.blocks).filter_map(link).collect()
+}
+
+/// While one handle delivers its victims, another fills their buckets until everything old has to leave: what is being delivered is
+/// not delivered again.
+#[test]
+fn forced_out_while_it_is_being_delivered() {
+    let sizes = Sizes { blocks: 400, buckets: 3, ..small().sizes().unwrap() };
+    let mut cache = TierCache::create_sealed(Sizes { max_value: 200, ..sizes }).unwrap();
+    let mut other = TierCache::attach_sealed(cache.inheritable().unwrap()).unwrap();
+    let ledger = Ledger::default();
+    other.set_sink(ledger.clone());
+    let (ours, inside) = (ledger.clone(), Mutex::new(0u32));
+    cache.set_sink(move |batch: &[Departed]| {
+        let mut handle = other.handle().unwrap();
+        handle.set_timeout(std::time::Duration::from_millis(20));
+        let mut number = inside.lock().unwrap();
+        for _ in 0..20 {
+            *number += 1;
+            match handle.set(format!("new {number}"), "x") {
+                Ok(_) | Err(CacheError::Busy) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        ours.store(batch)
+    });
+    let mut handle = cache.handle().unwrap();
+    let mut old = 0;
+    while cache.stats().forced == 0 {
+        handle.set(format!("old {old}"), "x").unwrap();
+        old += 1;
+    }
+    // All of them at once: the other handle has no choice but to wait.
+    let links = links_of(&handle);
+    let mut gone = Vec::new();
+    handle.put_out(&links, &mut gone).unwrap();
+    assert_eq!(gone.len(), links.len());
+    let mut ids = HashMap::new();
+    for (stored, gone) in ledger.0.lock().unwrap().iter() {
+        assert!(*stored, "nobody replaced or removed anything");
+        assert_eq!(ids.insert(gone.id, ()), None, "{gone:?} was delivered twice");
+    }
+    assert!(ids.len() > links.len());
+    drop(handle);
+    cache.check().unwrap();
+}
+
+/// Replaced or removed while the sink has it: it did not leave, and the sink is told.
+#[test]
+fn what_stays_is_withdrawn() {
+    let mut cache = tiny(64);
+    let other = TierCache::attach_sealed(cache.inheritable().unwrap()).unwrap();
+    let ledger = Ledger::default();
+
+    struct Meddler(Ledger, Mutex<TierCache>);
+    impl EvictionSink for Meddler {
+        fn store(&self, batch: &[Departed]) -> Result<(), String> {
+            let other = self.1.lock().unwrap();
+            let mut handle = other.handle().unwrap();
+            handle.set("1", "newer").unwrap();
+            handle.remove("2").unwrap();
+            self.0.store(batch)
+        }
+
+        fn withdraw(&self, batch: &[Departed]) {
+            self.0.withdraw(batch);
+        }
+    }
+    cache.set_sink(Meddler(ledger.clone(), Mutex::new(other)));
+    let mut handle = cache.handle().unwrap();
+    for number in 0..4 {
+        handle.set(number.to_string(), "x").unwrap();
+    }
+    let mut gone = Vec::new();
+    handle.put_out(&links_of(&handle), &mut gone).unwrap();
+    let keys = |gone: &Departed| String::from_utf8(gone.key.clone()).unwrap();
+    assert_eq!(gone.iter().map(keys).collect::<Vec<_>>(), ["0", "3"]);
+    let log = ledger.0.lock().unwrap();
+    let told = |what: bool| -> Vec<_> {
+        log.iter().filter(|(stored, _)| *stored == what).map(|(_, gone)| keys(gone)).collect()
+    };
+    assert_eq!(
+        (told(true), told(false)),
+        (["0", "1", "2", "3"].map(str::to_owned).to_vec(), ["1", "2"].map(str::to_owned).to_vec(),)
+    );
+    assert_eq!(handle.get_str("1").unwrap().as_deref(), Some("newer"));
 }
