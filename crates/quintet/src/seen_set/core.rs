@@ -27,10 +27,11 @@ use super::budget::{Account, SeenError};
 use super::builder::Settings;
 use super::ground::Ground;
 use super::many::Gap;
+use super::pass::Pass;
 use super::table::{Seen, Table};
 use super::together::Meeting;
 use super::word::{FROZEN, Split};
-use crate::reclaim::{Brief, Domain, Handle, Section};
+use crate::reclaim::{Domain, Handle, Section};
 use crate::roster::{Roster, Seat};
 use crate::sync::line::LINE;
 use crate::sync::{Arc, AtomicPtr, AtomicU64, MODEL, Ordering};
@@ -45,36 +46,6 @@ pub(crate) trait Entry {
     fn write(&mut self) -> Result<u64, SeenError>;
     /// Takes back what `write` wrote last (R3).
     fn take_back(&mut self);
-}
-
-/// The right to follow links, from one kind of section or the other.
-pub(super) trait Pass {
-    /// To be asked after each load of a link: may it be followed?
-    fn check(&self) -> bool;
-    /// The section holds nothing back that was retired after it was entered.
-    fn is_current(&self) -> bool;
-}
-
-impl Pass for Section<'_> {
-    #[inline(always)]
-    fn check(&self) -> bool {
-        (**self).check()
-    }
-    #[inline(always)]
-    fn is_current(&self) -> bool {
-        (**self).is_current()
-    }
-}
-
-impl Pass for Brief<'_> {
-    #[inline(always)]
-    fn check(&self) -> bool {
-        Brief::check(self)
-    }
-    #[inline(always)]
-    fn is_current(&self) -> bool {
-        Brief::check(self)
-    }
 }
 
 /// How an insert in the usual case ended.

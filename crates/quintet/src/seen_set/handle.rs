@@ -1,7 +1,8 @@
 //! A thread's registered access.
 
-use super::core::{Access, Outcome, Pass};
+use super::core::{Access, Outcome};
 use super::many::{Ahead, Kind};
+use super::pass::Pass;
 use super::record::{Origin, Record, Text, Typed};
 use super::{Insertion, RecordId, SeenError, SeenSet};
 use crate::hash::DefaultHashBuilder;

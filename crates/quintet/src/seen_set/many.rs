@@ -17,7 +17,8 @@
 //! **K5.** No branch of `look` depends on what it reads: lines that arrive late hold up nothing but their own answers.
 
 use super::budget::SeenError;
-use super::core::{Access, Core, Pass};
+use super::core::{Access, Core};
+use super::pass::Pass;
 use super::table::Table;
 use crate::reclaim::Brief;
 use crate::sync::line::{LINE, Line};

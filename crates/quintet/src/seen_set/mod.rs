@@ -10,6 +10,7 @@ mod grow;
 mod handle;
 mod iter;
 mod many;
+mod pass;
 mod prints;
 mod record;
 mod spare;
