@@ -202,6 +202,22 @@ fn loom_seen_many_against_an_insert() {
     }
 }
 
+/// In a table that is not being left, a batch and an insert want the same free slot for the same key.
+#[test]
+fn loom_seen_many_and_an_insert_meet_at_a_slot() {
+    model(|| {
+        let world = World::new(Growth::Spread);
+        let (one, two) = (world.handle(), world.handle());
+        let before = [insert(&two, LOW), insert(&two, HIGH)];
+        let other = thread::spawn(move || insert(&one, LOW_TOO));
+        let mut told = before.to_vec();
+        two.insert_many([Watched::new(LOW_TOO)], |insertion| told.push((LOW_TOO, insertion)));
+        told.push(other.join().unwrap());
+        drop(two);
+        world.end(&told);
+    });
+}
+
 /// Two members meet; the second wakes the first without a reason before it comes.
 #[test]
 fn loom_seen_rendezvous_with_spurious_wakes() {
