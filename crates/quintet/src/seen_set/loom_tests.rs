@@ -73,7 +73,16 @@ struct World {
 
 impl World {
     fn new(growth: Growth) -> Self {
-        let builder = SeenSetBuilder::default().growth(growth).max_fill(0.9);
+        Self::made_by(SeenSetBuilder::default().growth(growth))
+    }
+
+    /// With a table that is there from the start and is not left for so many records.
+    fn with_room(records: usize) -> Self {
+        Self::made_by(SeenSetBuilder::default().capacity(records))
+    }
+
+    fn made_by(builder: SeenSetBuilder) -> Self {
+        let builder = builder.max_fill(0.9);
         let set = builder.try_build_with_hasher(Hashing::default()).unwrap();
         Self { set: Box::into_raw(Box::new(set)) }
     }
@@ -206,12 +215,11 @@ fn loom_seen_many_against_an_insert() {
 #[test]
 fn loom_seen_many_and_an_insert_meet_at_a_slot() {
     model(|| {
-        let world = World::new(Growth::Spread);
+        let world = World::with_room(1);
         let (one, two) = (world.handle(), world.handle());
-        let before = [insert(&two, LOW), insert(&two, HIGH)];
-        let other = thread::spawn(move || insert(&one, LOW_TOO));
-        let mut told = before.to_vec();
-        two.insert_many([Watched::new(LOW_TOO)], |insertion| told.push((LOW_TOO, insertion)));
+        let other = thread::spawn(move || insert(&one, LOW));
+        let mut told = Vec::new();
+        two.insert_many([Watched::new(LOW)], |insertion| told.push((LOW, insertion)));
         told.push(other.join().unwrap());
         drop(two);
         world.end(&told);
