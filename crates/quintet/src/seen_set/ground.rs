@@ -350,7 +350,10 @@ mod tests {
             account.keep(1 << 30);
             drop(plots[1].take());
             account.give_back(1 << 30);
+            let bytes = sizes(1).unwrap() * size_of::<Line>();
+            assert_eq!((account.tables(), account.records()), (bytes, 0), "kept, and booked");
             let kept = ground.spare.take(1).expect("kept");
+            assert_eq!((account.tables(), account.records()), (0, bytes), "on the records' side");
             // SAFETY: the piece is ours alone.
             unsafe { kept.start().write_bytes(0x5a, kept.bytes()) };
             for leaving in order {

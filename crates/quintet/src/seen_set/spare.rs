@@ -95,8 +95,6 @@ mod tests {
             assert_eq!(seen.get(id), Some(&record(n)));
         }
         assert_eq!(seen.iter().count() as u64, RECORDS);
-        let slots = seen.stats().slots;
-        assert!((slots * 8..slots * 24).contains(&seen.table_bytes()), "what is kept is booked");
         if crate::region::is_mapped(1 << 20) {
             assert!(seen.records.arenas.reused() > 0, "nothing was kept");
         }
