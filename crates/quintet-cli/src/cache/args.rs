@@ -197,7 +197,7 @@ pub(crate) struct EvictArgs {
     /// How many at most [default: those that have expired, and as many as a reserve of free room needs; with --unused, all]
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<usize>,
-    /// Only entries that were not used for so long, for example 10m; known up to 16 s or an eighth
+    /// Only entries that were not used for so long, for example 10m; known up to 16 s or a seventh
     #[arg(long, value_name = "TIME", value_parser = lifetime)]
     pub(crate) unused: Option<Duration>,
     /// One JSON object

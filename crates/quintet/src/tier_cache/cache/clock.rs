@@ -7,7 +7,8 @@
 //!
 //! **T1.** Whoever notices first that a new span has begun moves the ticks on and *marks* the moment: (span, tick). What carries that tick or an
 //! earlier one was not used after that span.
-//! **T2.** Of every power of two of spans, sixteen marks are kept: how long an entry was not used is known up to a sixteenth.
+//! **T2.** Of every power of two of spans, sixteen marks are kept: how long an entry was not used is known up to a seventh (a mark of the
+//! next power may be needed one part in sixteen early).
 //! **T3.** A handle looks at the clock after so many operations as it makes in some ten milliseconds, 64 at most. One that has been idle
 //! may stamp so many uses with the tick of its last look, as if they had happened then.
 

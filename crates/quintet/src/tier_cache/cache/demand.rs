@@ -63,7 +63,7 @@ impl CacheHandle<'_> {
     }
 
     /// Evicts up to `most` entries that were not used for at least `time`, the oldest first, and returns them. How long an entry was not used is known up
-    /// to sixteen seconds or an eighth of the time, whichever is longer: some that are just over it stay. A handle that was idle may take up to
+    /// to sixteen seconds or a seventh of the time, whichever is longer: some that are just over it stay. A handle that was idle may take up to
     /// 64 uses for as old as its last one before it looks at the clock again. With [`Duration::ZERO`] every entry counts.
     ///
     /// A cache made by a version before 2 of the format does not know the times: [`CacheError::OldFormat`].

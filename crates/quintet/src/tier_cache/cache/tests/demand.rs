@@ -59,26 +59,29 @@ fn readers_move_time_on() {
     assert_eq!(keys(&writer.evict_unused(2 * MINUTE, 9).unwrap()), ["left alone"]);
 }
 
-/// Whatever the time asked for, the answer is off by an eighth of it at most.
+/// Whatever the time asked for and whenever, the answer is off by a seventh of it at most.
 #[test]
-fn every_age_is_known_up_to_an_eighth() {
+fn every_age_is_known_up_to_a_seventh() {
     let cache = tiny(64);
     let view = cache.view();
     let mut ticks = std::collections::HashMap::new();
-    let mut span = view.now() / 8_000;
-    for _ in 0..20_000 {
+    // Marks are kept by groups of spans: how the present lies in its groups must not matter.
+    for number in 0..5_020 {
         advance(&cache, 8_000);
         view.mark_time();
-        span += 1;
+        let span = view.now() / 8_000;
         ticks.insert(view.tick(), span);
-    }
-    let mut ages = vec![2, 3, 5, 10, 15, 16, 17, 60, 100, 1000, 3600, 10_000];
-    ages.extend((0..100).map(|step| 2 + step * 197));
-    for age in ages {
-        let Some(tick) = view.tick_before(age * 8_000) else { panic!("{age}") };
-        let Some(of) = ticks.get(&tick) else { continue };
-        let known = span - of;
-        assert!(known >= age && known <= age + age / 8 + 3, "{known} for {age}");
+        if number < 4_500 {
+            continue;
+        }
+        for age in [
+            2, 3, 5, 10, 15, 16, 17, 31, 60, 122, 241, 490, 963, 1000, 1930, 2200, 3600, 3842, 3942,
+        ] {
+            let tick = view.tick_before(age * 8_000).unwrap();
+            let known = span - ticks[&tick];
+            // One more where the system's own time passes into the next span in between.
+            assert!(known + 1 >= age && known <= age + age / 7 + 4, "{known} for {age}");
+        }
     }
 }
 
