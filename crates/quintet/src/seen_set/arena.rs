@@ -32,7 +32,7 @@ use std::ptr;
 pub(crate) const GRANULE: u64 = if MODEL { 4 } else { 1024 };
 /// Granules in the first part of the directory; every further part is as large as all before it.
 const FIRST_PART: u64 = if MODEL { 2 } else { 64 };
-const PARTS: usize = if MODEL { 6 } else { 28 };
+const PARTS: usize = if MODEL { 8 } else { 64 };
 /// Extents of this size and more come in huge pages.
 const HUGE: usize = 2 << 20;
 const LARGEST_EXTENT: usize = 32 << 20;
@@ -57,6 +57,7 @@ unsafe impl Zeroed for Raw {
 /// All records of a set.
 #[derive(Debug)]
 pub(crate) struct Arenas {
+    /// Part p holds the entries from 2^p on; the pointer leads to where entry 0 would be.
     directory: [AtomicPtr<AtomicPtr<u8>>; PARTS],
     stride: usize,
     align: usize,
@@ -86,6 +87,8 @@ struct Extents {
     /// Extents that tables have left.
     reused: Vec<Piece>,
     granules: u64,
+    /// The parts of the directory that there are, a bit for each.
+    parts: u64,
 }
 
 impl std::fmt::Debug for Extents {
@@ -101,7 +104,8 @@ pub(crate) struct Desk {
     inserted: AtomicU64,
     place: Cell<*mut u8>,
     next_id: Cell<u64>,
-    units_left: Cell<u64>,
+    /// The first id that is not the desk's.
+    end_id: Cell<u64>,
     granules: Cell<u64>,
     /// What is left of the last extent that no table has left.
     aside: Cell<Extent>,
@@ -118,7 +122,7 @@ impl Desk {
             inserted: AtomicU64::new(0),
             place: Cell::new(ptr::null_mut()),
             next_id: Cell::new(0),
-            units_left: Cell::new(0),
+            end_id: Cell::new(0),
             granules: Cell::new(0),
             aside: Cell::default(),
         }
@@ -136,12 +140,11 @@ impl Desk {
     }
 }
 
-/// Which part of the directory a granule is in, and where.
+/// Which part of the directory a granule is in, and its entry.
 #[inline(always)]
 const fn part_of(granule: u64) -> (usize, usize) {
-    let shifted = granule + FIRST_PART;
-    let part = shifted.ilog2() - FIRST_PART.ilog2();
-    (part as usize, (shifted - (FIRST_PART << part)) as usize)
+    let entry = granule + FIRST_PART;
+    (entry.ilog2() as usize, entry as usize)
 }
 
 impl Arenas {
@@ -154,6 +157,7 @@ impl Arenas {
         account: &Arc<Account>,
         spare: &Arc<Spare>,
     ) -> Self {
+        let extents = Extents { buffers: Vec::new(), reused: Vec::new(), granules: 0, parts: 0 };
         let arenas = Self {
             directory: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
             stride: stride.next_multiple_of(align).max(1),
@@ -162,9 +166,9 @@ impl Arenas {
             pages,
             account: Arc::clone(account),
             spare: Arc::clone(spare),
-            extents: Mutex::new(Extents { buffers: Vec::new(), reused: Vec::new(), granules: 0 }),
+            extents: Mutex::new(extents),
         };
-        arenas.part(0); // (R4)
+        arenas.part(&mut arenas.extents.lock(), part_of(0).0); // (R4)
         arenas
     }
 
@@ -179,41 +183,40 @@ impl Arenas {
     /// The id is one that this set gave out: then its granule was entered before (R1).
     #[inline(always)]
     pub(crate) fn locate(&self, id: u64) -> *mut u8 {
-        let (part, index) = part_of(id / GRANULE);
+        let (part, entry) = part_of(id / GRANULE);
         // ORDERING: Acquire: partner is the Release store in `enter`, though whoever knows the id has seen it already.
         let part = self.directory[part].load(Ordering::Acquire);
-        // SAFETY: the granule of an id was entered into this part, which holds the index and lives as long as the set (R1).
-        let entry = unsafe { &*part.wrapping_add(index) };
+        // SAFETY: the granule of an id was entered into this part, which holds the entry and lives as long as the set (R1).
+        let entry = unsafe { &*part.wrapping_add(entry) };
         let base = entry.load(Ordering::Acquire);
         base.wrapping_add((id % GRANULE) as usize * self.stride)
     }
 
-    /// Takes units from the desk: the id and the place of a record to be written (R2).
+    /// Takes units from the desk, if there are so many: the id and the place of a record to be written (R2).
     #[inline(always)]
-    pub(crate) fn take(&self, desk: &Desk, units: u64) -> Result<(u64, *mut u8), SeenError> {
-        if desk.units_left.get() < units {
-            self.extend(desk, units)?;
-        }
+    pub(crate) fn take(&self, desk: &Desk, units: u64) -> Option<(u64, *mut u8)> {
         let (id, place) = (desk.next_id.get(), desk.place.get());
-        desk.units_left.set(desk.units_left.get() - units);
+        if id + units > desk.end_id.get() {
+            return None;
+        }
         desk.next_id.set(id + units);
         desk.place.set(place.wrapping_add(units as usize * self.stride));
         // A store that waits for its line holds up the exchange behind it.
         prefetch_read(place.wrapping_add(AHEAD));
-        Ok((id, place))
+        Some((id, place))
     }
 
     /// Takes back what `take` gave last (R3).
     #[inline(always)]
     pub(crate) fn take_back(&self, desk: &Desk, units: u64) {
-        desk.units_left.set(desk.units_left.get() + units);
         desk.next_id.set(desk.next_id.get() - units);
         desk.place.set(desk.place.get().wrapping_sub(units as usize * self.stride));
     }
 
     /// A fresh extent for the desk, preferably one that a table has left (R5). What is left of the old one stays unused.
     #[cold]
-    fn extend(&self, desk: &Desk, units: u64) -> Result<(), SeenError> {
+    #[inline(never)]
+    pub(crate) fn extend(&self, desk: &Desk, units: u64) -> Result<(), SeenError> {
         let least = units.div_ceil(GRANULE).max(1);
         let extent = match self.reuse(least) {
             Some(extent) => extent,
@@ -226,7 +229,7 @@ impl Arenas {
         desk.granules.set(desk.granules.get() + extent.granules);
         desk.place.set(extent.base.wrapping_add(skip as usize * self.stride));
         desk.next_id.set(extent.first * GRANULE + skip);
-        desk.units_left.set(extent.granules * GRANULE - skip);
+        desk.end_id.set((extent.first + extent.granules) * GRANULE);
         Ok(())
     }
 
@@ -299,9 +302,9 @@ impl Arenas {
         let first = extents.granules;
         let base = raw.wrapping_add(raw.align_offset(self.align));
         for granule in 0..granules {
-            let (part, index) = part_of(first + granule);
-            let entry = self.part(part).wrapping_add(index);
-            // SAFETY: `part_of` gives an index inside the part.
+            let (part, entry) = part_of(first + granule);
+            let entry = self.part(extents, part).wrapping_add(entry);
+            // SAFETY: `part_of` gives an entry of the part.
             let entry = unsafe { &*entry };
             let place = base.wrapping_add((granule * GRANULE) as usize * self.stride);
             // ORDERING: Release: partner: `locate`.
@@ -317,33 +320,31 @@ impl Arenas {
         self.extents.lock().reused.len()
     }
 
-    /// A part of the directory, made when first needed, under the lock of the extents.
-    fn part(&self, part: usize) -> *const AtomicPtr<u8> {
-        // ORDERING: Relaxed: written under the lock, which the caller holds.
-        let known = self.directory[part].load(Ordering::Relaxed);
-        if !known.is_null() {
-            return known;
+    /// A part of the directory, made when first needed.
+    fn part(&self, extents: &mut Extents, part: usize) -> *const AtomicPtr<u8> {
+        if extents.parts >> part & 1 == 1 {
+            // ORDERING: Relaxed: written under the lock, which the caller holds.
+            return self.directory[part].load(Ordering::Relaxed);
         }
-        let entries = (FIRST_PART << part) as usize;
         let fresh: Box<[AtomicPtr<u8>]> =
-            (0..entries).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
-        let fresh = Box::into_raw(fresh).cast::<AtomicPtr<u8>>();
+            (0..1usize << part).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+        let fresh = Box::into_raw(fresh).cast::<AtomicPtr<u8>>().wrapping_sub(1 << part);
         // ORDERING: Release: partner: `locate`.
         self.directory[part].store(fresh, Ordering::Release);
+        extents.parts |= 1 << part;
         fresh
     }
 }
 
 impl Drop for Arenas {
     fn drop(&mut self) {
-        for (part, entry) in self.directory.iter().enumerate() {
+        let parts = self.extents.lock().parts;
+        for part in (0..PARTS).filter(|part| parts >> part & 1 == 1) {
             // ORDERING: Relaxed: nobody else is left.
-            let first = entry.load(Ordering::Relaxed);
-            if !first.is_null() {
-                let whole = ptr::slice_from_raw_parts_mut(first, (FIRST_PART << part) as usize);
-                // SAFETY: made from a box of this length in `part`, freed once, here.
-                drop(unsafe { Box::from_raw(whole) });
-            }
+            let first = self.directory[part].load(Ordering::Relaxed).wrapping_add(1 << part);
+            let whole = ptr::slice_from_raw_parts_mut(first, 1 << part);
+            // SAFETY: made from a box of this length in `part`, freed once, here.
+            drop(unsafe { Box::from_raw(whole) });
         }
     }
 }
@@ -358,18 +359,24 @@ mod tests {
         Arenas::new(stride, align, ids, Pages::default(), &account, &spare)
     }
 
-    #[test]
-    fn parts_of_the_directory_lie_behind_one_another() {
-        let mut expected = (0, 0);
-        for granule in 0..100_000 {
-            assert_eq!(part_of(granule), expected);
-            expected.1 += 1;
-            if expected.1 == (FIRST_PART as usize) << expected.0 {
-                expected = (expected.0 + 1, 0);
+    fn taken(arenas: &Arenas, desk: &Desk, units: u64) -> Result<(u64, *mut u8), SeenError> {
+        loop {
+            match arenas.take(desk, units) {
+                Some(taken) => return Ok(taken),
+                None => arenas.extend(desk, units)?,
             }
         }
-        let (part, _) = part_of((1 << 40) / GRANULE - 1);
-        assert!(part < PARTS);
+    }
+
+    #[test]
+    fn parts_of_the_directory_lie_behind_one_another() {
+        for granule in 0..100_000 {
+            let (part, entry) = part_of(granule);
+            assert!((1 << part..2 << part).contains(&entry), "{granule}");
+            assert_eq!(entry + 1, part_of(granule + 1).1);
+        }
+        assert_eq!(1 << part_of(0).0, FIRST_PART);
+        assert!(part_of((1 << 40) / GRANULE - 1).0 < PARTS);
     }
 
     #[test]
@@ -380,7 +387,7 @@ mod tests {
             let mut places = Vec::new();
             for round in 0..5_000u64 {
                 let desk = if round % 3 == 0 { &other } else { &desk };
-                let (id, place) = arenas.take(desk, 1).unwrap();
+                let (id, place) = taken(&arenas, desk, 1).unwrap();
                 assert_ne!(id, 0);
                 assert_eq!(place.addr() % align, 0);
                 if round % 7 == 0 {
@@ -400,7 +407,7 @@ mod tests {
         let arenas = arenas(8, 8, 1 << 32);
         let desk = Desk::new();
         for units in [1, GRANULE, GRANULE * 5 + 1, 1, 3 * GRANULE] {
-            let (id, place) = arenas.take(&desk, units).unwrap();
+            let (id, place) = taken(&arenas, &desk, units).unwrap();
             assert_eq!(arenas.locate(id), place);
             // SAFETY: these units were just taken.
             unsafe { place.write_bytes(7, units as usize * 8) };
@@ -411,8 +418,8 @@ mod tests {
     fn ids_end_with_an_error() {
         let arenas = arenas(8, 8, 2 * GRANULE);
         let desk = Desk::new();
-        let taken = (0..4 * GRANULE).filter(|_| arenas.take(&desk, 1).is_ok()).count();
-        assert_eq!(taken as u64, 2 * GRANULE - 1);
-        assert_eq!(arenas.take(&desk, 1), Err(SeenError::Ids));
+        let some = (0..4 * GRANULE).filter(|_| taken(&arenas, &desk, 1).is_ok()).count();
+        assert_eq!(some as u64, 2 * GRANULE - 1);
+        assert_eq!(taken(&arenas, &desk, 1), Err(SeenError::Ids));
     }
 }

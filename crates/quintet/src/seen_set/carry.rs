@@ -95,25 +95,36 @@ impl Table {
     }
 
     /// Stores the words of a line (D2). True if it has a gap.
+    #[inline(always)]
     fn carry_line(&self, line: usize, fill: &mut Fill, next: &Self) -> bool {
-        let (lines, mut gap) = (next.lines(), false);
-        let base = 2 * fill.start;
         let at = 2 * fill.distance(line, self.lines());
         fill.used[at..at + 2].fill(0);
+        // A cluster that has not come round the end of T has not come round the end of S.
+        match line >= fill.start {
+            true => self.carry_words::<false>(line, fill, next),
+            false => self.carry_words::<true>(line, fill, next),
+        }
+    }
+
+    #[inline(never)]
+    fn carry_words<const ROUND: bool>(&self, line: usize, fill: &mut Fill, next: &Self) -> bool {
+        let (lines, mut gap) = (next.lines(), false);
+        let base = 2 * fill.start;
         for slot in self.line(line).words() {
             let word = Self::freeze(slot);
-            if !is_full(word) {
+            if word == FROZEN {
                 gap = true;
                 continue;
             }
             let home = next.home_of(word);
-            let mut to = if home >= base { home - base } else { home + lines - base };
-            while usize::from(fill.used[to]) == LINE {
+            let mut to = if ROUND && home < base { home + lines - base } else { home - base };
+            while usize::from(fill.used[to % (2 * REACH)]) == LINE {
                 to += 1;
             }
-            let x = if base + to >= lines { base + to - lines } else { base + to };
-            let place = &next.line(x).words()[usize::from(fill.used[to])];
-            fill.used[to] += 1;
+            let used = &mut fill.used[to % (2 * REACH)];
+            let x = if ROUND && base + to >= lines { base + to - lines } else { base + to };
+            let place = &next.line(x).words()[usize::from(*used) % LINE];
+            *used += 1;
             // ORDERING: Release: passes on the record; partner: `find_in`. Others store the same word here, or nothing (D2, D4).
             place.store(word, Ordering::Release);
         }

@@ -26,14 +26,13 @@ use super::arena::Desk;
 use super::budget::{Account, SeenError};
 use super::builder::Settings;
 use super::ground::Ground;
-use super::many::Gap;
 use super::pass::Pass;
-use super::table::{Seen, Table};
+use super::table::{Seen, Table, Walk};
 use super::together::Meeting;
 use super::word::{FROZEN, Split};
 use crate::reclaim::{Domain, Handle, Section};
 use crate::roster::{Roster, Seat};
-use crate::sync::line::LINE;
+use crate::sync::line::{LINE, Line};
 use crate::sync::{Arc, AtomicPtr, AtomicU64, MODEL, Ordering};
 use std::cell::Cell;
 use std::ptr;
@@ -42,14 +41,27 @@ use std::ptr;
 pub(crate) trait Entry {
     /// Whether the record of this word, whose tag is the right one, is the one sought.
     fn same(&self, word: u64) -> bool;
-    /// Writes the record and returns its id (R1).
-    fn write(&mut self) -> Result<u64, SeenError>;
+    /// Writes the record and returns its id (R1). `None`: there is no room at the desk.
+    fn write(&mut self) -> Option<u64>;
+    /// Makes room at the desk.
+    fn make_room(&mut self) -> Result<(), SeenError>;
     /// Takes back what `write` wrote last (R3).
     fn take_back(&mut self);
 }
 
+/// Writes a record, wherever there is room.
+#[inline(always)]
+fn write(entry: &mut impl Entry) -> Result<u64, SeenError> {
+    loop {
+        if let Some(id) = entry.write() {
+            return Ok(id);
+        }
+        entry.make_room()?;
+    }
+}
+
 /// How an insert in the usual case ended.
-enum Usual {
+pub(super) enum Usual {
     Done(Outcome),
     /// Done, and the handle has reported its share: there may be something to see to.
     Reported(Outcome, bool),
@@ -111,17 +123,19 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// Frees what was left and nobody can be inside of any more, once it is worth a barrier: a small share of all tables. What somebody is still
-    /// inside of is looked at again with the next report.
+    /// Frees what was left and nobody can be inside of any more. What somebody is still inside of is looked at again with the next report.
     #[cold]
-    fn tidy(&self, account: &Account) {
-        if MODEL {
-            return self.untidy.set(false);
-        }
-        if self.handle.backlog_bytes() * KEPT_SHARE >= account.tables() {
-            self.handle.flush();
-        }
+    fn tidy(&self) {
+        self.handle.flush();
         self.untidy.set(self.handle.backlog_bytes() > 0);
+    }
+
+    /// Whether what was left is worth a barrier: a small share of all tables.
+    #[cold]
+    fn is_worth_it(&self, account: &Account) -> bool {
+        let backlog = self.handle.backlog_bytes();
+        self.untidy.set(!MODEL && backlog > 0);
+        self.untidy.get() && backlog * KEPT_SHARE >= account.tables()
     }
 }
 
@@ -129,17 +143,17 @@ impl Access {
 const KEPT_SHARE: usize = 64;
 
 impl Access {
-    /// A growth was met: there may be tables to free.
+    /// There are tables to free.
     #[inline(always)]
-    pub(super) fn is_untidy(&self) -> bool {
-        self.untidy.get()
+    pub(super) fn is_untidy(&self, account: &Account) -> bool {
+        self.untidy.get() && self.is_worth_it(account)
     }
 
     /// Sees to tables that were left, between operations.
     #[inline(always)]
     pub(super) fn tidy_if_needed(&self, account: &Account) {
-        if self.is_untidy() {
-            self.tidy(account);
+        if self.is_untidy(account) {
+            self.tidy();
         }
     }
 }
@@ -210,11 +224,11 @@ impl Core {
         &self,
         access: &Access,
         section: Option<&impl Pass>,
-        hash: u64,
+        turned: u64,
         tag: u64,
         entry: &mut impl Entry,
     ) -> Result<Outcome, SeenError> {
-        let segment = self.split.segment(hash);
+        let segment = self.split.segment(turned);
         let told = match section {
             Some(section) => self.insert_usual(access, section, segment, tag, entry),
             None => match access.handle.spot().enter() {
@@ -222,6 +236,19 @@ impl Core {
                 None => Usual::Not,
             },
         };
+        self.conclude(access, segment, told, tag, entry)
+    }
+
+    /// What there is to do after the usual case, or instead of it.
+    #[inline(always)]
+    pub(super) fn conclude(
+        &self,
+        access: &Access,
+        segment: usize,
+        told: Usual,
+        tag: u64,
+        entry: &mut impl Entry,
+    ) -> Result<Outcome, SeenError> {
         match told {
             Usual::Done(outcome) => Ok(outcome),
             Usual::Reported(outcome, due) => {
@@ -246,15 +273,26 @@ impl Core {
         let Ok(Some(table)) = Self::follow(section, self.link(segment)) else {
             return Usual::Not;
         };
+        Self::insert_along(access, segment, (table, table.walk(tag)), tag, entry)
+    }
+
+    /// The usual case, from where a probe stands.
+    #[inline(always)]
+    pub(super) fn insert_along(
+        access: &Access,
+        segment: usize,
+        (table, mut walk): (&Table, Walk),
+        tag: u64,
+        entry: &mut impl Entry,
+    ) -> Usual {
         if !table.is_calm() {
             return Usual::Not;
         }
-        let mut walk = table.walk(tag);
         loop {
             match table.look(&mut walk, tag, |word| entry.same(word)) {
                 Seen::Same(word) => return Usual::Done(Outcome { word, new: false }),
                 Seen::Empty(slot) => {
-                    let word = match entry.write() {
+                    let word = match write(entry) {
                         Ok(id) => tag | id,
                         Err(error) => return Usual::Error(error),
                     };
@@ -277,24 +315,24 @@ impl Core {
     pub(crate) fn insert_at(
         &self,
         access: &Access,
-        hash: u64,
-        gap: Gap<'_>,
+        turned: u64,
+        (table, line): (&Table, &Line),
+        slot: usize,
         entry: &mut impl Entry,
-    ) -> Result<Option<Outcome>, SeenError> {
-        let Gap { table, line, slot } = gap;
+    ) -> Option<Outcome> {
         if slot >= LINE || !table.is_calm() {
-            return Ok(None);
+            return None;
         }
-        let word = self.split.tag(hash) | entry.write()?;
+        let word = self.split.tag(turned) | entry.write()?;
         if !Table::take_at(line, slot, word) {
             entry.take_back();
-            return Ok(None);
+            return None;
         }
-        let segment = self.split.segment(hash);
+        let segment = self.split.segment(turned);
         if let Some(due) = Self::count(access, segment, table) {
             self.see_to(access, segment, due);
         }
-        Ok(Some(Outcome { word, new: true }))
+        Some(Outcome { word, new: true })
     }
 
     /// Every other case.
@@ -340,12 +378,15 @@ impl Core {
     #[inline(always)]
     fn count(access: &Access, segment: usize, table: &Table) -> Option<bool> {
         access.desk.count_insert();
-        let pending = access.pending[segment].get() + 1;
+        debug_assert!(segment < access.pending.len());
+        // SAFETY: a segment is a number of `segment_bits` bits, and there are so many counters.
+        let place = unsafe { access.pending.get_unchecked(segment) };
+        let pending = place.get() + 1;
         if pending < table.batch() {
-            access.pending[segment].set(pending);
+            place.set(pending);
             return None;
         }
-        access.pending[segment].set(0);
+        place.set(0);
         Some(table.add_used(pending as usize))
     }
 
@@ -431,7 +472,7 @@ impl Core {
             match next.look_when(&mut walk, tag, |word| entry.same(word), ready) {
                 Seen::Same(word) => return Ok(Outcome { word, new: false }),
                 Seen::Empty(slot) => {
-                    let word = tag | entry.write()?;
+                    let word = tag | write(entry)?;
                     if next.take(walk, slot, word) {
                         if Self::count(access, segment, next) == Some(true) {
                             self.consider_growing(section, segment, next);
@@ -450,12 +491,12 @@ impl Core {
     pub(crate) fn find(
         &self,
         section: &Section<'_>,
-        hash: u64,
+        turned: u64,
         tag: u64,
         mut same: impl FnMut(u64) -> bool,
     ) -> Option<u64> {
         loop {
-            match self.try_find(section, self.split.segment(hash), tag, &mut same) {
+            match self.try_find(section, self.split.segment(turned), tag, &mut same) {
                 Ok(found) => return found,
                 Err(_) => continue,
             }

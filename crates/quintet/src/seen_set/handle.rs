@@ -1,11 +1,11 @@
 //! A thread's registered access.
 
-use super::core::{Access, Outcome};
-use super::many::{Ahead, Kind};
-use super::pass::Pass;
+use super::core::{Access, Entry, Outcome};
+use super::many::Kind;
 use super::record::{Origin, Record, Text, Typed};
 use super::{Insertion, RecordId, SeenError, SeenSet};
 use crate::hash::DefaultHashBuilder;
+use crate::reclaim::Brief;
 use crate::sync::Ordering;
 use equivalent::Equivalent;
 use std::hash::{BuildHasher, Hash};
@@ -68,6 +68,13 @@ impl<'s, R: Record + ?Sized, S> Handle<'s, R, S> {
         if outcome.new { Insertion::Inserted(id) } else { Insertion::Existing(id) }
     }
 
+    #[inline(always)]
+    fn insert_by(&self, hash: u64, entry: &mut impl Entry) -> Result<Outcome, SeenError> {
+        let core = &self.set.core;
+        let turned = core.split.turn(hash);
+        core.insert(&self.access, None::<&Brief<'_>>, turned, core.split.tag(turned), entry)
+    }
+
     fn ordinal(&self, insertion: Insertion) -> (Insertion, Option<u64>) {
         let counted = &self.set.counted;
         // ORDERING: Relaxed: a number for each, in no order but its own.
@@ -116,20 +123,22 @@ where
         self.handle.set.hasher.hash_one(record)
     }
     #[inline(always)]
-    fn locate(&self, word: u64) -> *const u8 {
-        self.handle.set.records.locate(self.handle.set.core.split.id(word))
+    fn locate(&self, id: u64) -> *const u8 {
+        self.handle.set.records.locate(id)
     }
     #[inline(always)]
-    fn finish<P: Pass>(
-        &mut self,
-        (record, label): (T, u32),
-        hash: u64,
-        ahead: Ahead<'_, P>,
-    ) -> Result<(), SeenError> {
-        let origin = Origin { parent: self.parent, label };
-        let insertion = self.handle.put_hashed(record, hash, ahead, origin)?;
-        (self.tell)(insertion);
-        Ok(())
+    unsafe fn is_at(&self, place: *const u8, (record, _): &(T, u32)) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.handle.set.records.is_at(place, record) }
+    }
+    #[inline(always)]
+    fn entry<'x>(&'x self, (record, label): &'x (T, u32)) -> Result<impl Entry + 'x, SeenError> {
+        let origin = Origin { parent: self.parent, label: *label };
+        Ok(self.handle.entry(record, origin))
+    }
+    #[inline(always)]
+    fn tell(&mut self, outcome: Outcome) {
+        (self.tell)(self.handle.insertion(outcome));
     }
 }
 
@@ -143,57 +152,39 @@ where
         self.handle.set.hasher.hash_one(*record)
     }
     #[inline(always)]
-    fn locate(&self, word: u64) -> *const u8 {
-        self.handle.set.records.locate(self.handle.set.core.split.id(word))
+    fn locate(&self, id: u64) -> *const u8 {
+        self.handle.set.records.locate(id)
     }
     #[inline(always)]
-    fn finish<P: Pass>(
-        &mut self,
-        (record, label): (&'r [u8], u32),
-        hash: u64,
-        ahead: Ahead<'_, P>,
-    ) -> Result<(), SeenError> {
-        let origin = Origin { parent: self.parent, label };
-        let insertion = self.handle.put_hashed(record, hash, ahead, origin)?;
-        (self.tell)(insertion);
-        Ok(())
+    unsafe fn is_at(&self, place: *const u8, (record, _): &(&'r [u8], u32)) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.handle.set.records.is_at(place, *record) }
+    }
+    #[inline(always)]
+    fn entry<'x>(
+        &'x self,
+        (record, label): &'x (&'r [u8], u32),
+    ) -> Result<impl Entry + 'x, SeenError> {
+        self.handle.entry(record, Origin { parent: self.parent, label: *label })
+    }
+    #[inline(always)]
+    fn tell(&mut self, outcome: Outcome) {
+        (self.tell)(self.handle.insertion(outcome));
     }
 }
 
 /// Records of any type.
 impl<T: Hash + Eq + Send + Sync, S: BuildHasher> Handle<'_, T, S> {
     #[inline(always)]
-    fn put(&self, record: T, origin: Origin) -> Result<Insertion, SeenError> {
-        let hash = self.set.hasher.hash_one(&record);
-        self.put_hashed(record, hash, Ahead::NOTHING, origin)
+    fn entry<'x>(&'x self, record: &'x T, origin: Origin) -> Typed<'x, T> {
+        let SeenSet { core, records, .. } = self.set;
+        Typed { records, desk: &self.access.desk, record, origin, id_mask: !core.split.tag_mask() }
     }
 
     #[inline(always)]
-    fn put_hashed(
-        &self,
-        record: T,
-        hash: u64,
-        ahead: Ahead<'_, impl Pass>,
-        origin: Origin,
-    ) -> Result<Insertion, SeenError> {
-        let SeenSet { core, records, .. } = self.set;
-        // SAFETY: the place is that of a word of this set, or the word is 0.
-        if ahead.word != 0 && unsafe { records.is_at(ahead.place, &record) } {
-            return Ok(self.insertion(Outcome { word: ahead.word, new: false }));
-        }
-        let id_mask = !core.split.tag_mask();
-        let desk = &*self.access.desk;
-        let mut entry = Typed { records, desk, record: &record, origin, id_mask };
-        let mut outcome = None;
-        if let (0, Some(gap)) = (ahead.word, ahead.gap) {
-            outcome = core.insert_at(&self.access, hash, gap, &mut entry)?;
-        }
-        let outcome = match outcome {
-            Some(outcome) => outcome,
-            None => {
-                core.insert(&self.access, ahead.section, hash, core.split.tag(hash), &mut entry)?
-            }
-        };
+    fn put(&self, record: T, origin: Origin) -> Result<Insertion, SeenError> {
+        let hash = self.set.hasher.hash_one(&record);
+        let outcome = self.insert_by(hash, &mut self.entry(&record, origin))?;
         if outcome.new {
             // Its bits are the set's now.
             std::mem::forget(record);
@@ -326,34 +317,17 @@ impl<T: Hash + Eq + Send + Sync, S: BuildHasher> Handle<'_, T, S> {
 /// Byte strings.
 impl<S: BuildHasher> Handle<'_, [u8], S> {
     #[inline(always)]
-    fn put(&self, record: &[u8], origin: Origin) -> Result<Insertion, SeenError> {
-        let hash = self.set.hasher.hash_one(record);
-        self.put_hashed(record, hash, Ahead::NOTHING, origin)
+    fn entry<'x>(&'x self, record: &'x [u8], origin: Origin) -> Result<Text<'x>, SeenError> {
+        let SeenSet { core, records, .. } = self.set;
+        records.check_width(record)?;
+        let id_mask = !core.split.tag_mask();
+        Ok(Text { records, desk: &self.access.desk, record, origin, id_mask })
     }
 
     #[inline(always)]
-    fn put_hashed(
-        &self,
-        record: &[u8],
-        hash: u64,
-        ahead: Ahead<'_, impl Pass>,
-        origin: Origin,
-    ) -> Result<Insertion, SeenError> {
-        let SeenSet { core, records, .. } = self.set;
-        records.check_width(record)?;
-        // SAFETY: the place is that of a word of this set, or the word is 0.
-        if ahead.word != 0 && unsafe { records.is_at(ahead.place, record) } {
-            return Ok(self.insertion(Outcome { word: ahead.word, new: false }));
-        }
-        let id_mask = !core.split.tag_mask();
-        let mut entry = Text { records, desk: &self.access.desk, record, origin, id_mask };
-        if let (0, Some(gap)) = (ahead.word, ahead.gap) {
-            if let Some(outcome) = core.insert_at(&self.access, hash, gap, &mut entry)? {
-                return Ok(self.insertion(outcome));
-            }
-        }
-        let outcome =
-            core.insert(&self.access, ahead.section, hash, core.split.tag(hash), &mut entry)?;
+    fn put(&self, record: &[u8], origin: Origin) -> Result<Insertion, SeenError> {
+        let hash = self.set.hasher.hash_one(record);
+        let outcome = self.insert_by(hash, &mut self.entry(record, origin)?)?;
         Ok(self.insertion(outcome))
     }
 

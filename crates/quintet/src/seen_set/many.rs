@@ -11,13 +11,14 @@
 //! sought, the answer is Existing, without another look at the table.
 //! **K3.** If `look` has found no such word on the home line, but a gap, that gap is where the record goes (T1). What comes before it is FULL and stays; so
 //! if the exchange of an EMPTY there succeeds, the record was nowhere in the table, however long ago the look was. If it fails, the insert begins anew.
+//! If there was neither, the home line is full of others and stays so: the search goes on behind it.
 //! **K4.** One section spans `fill`, `look` and `finish`, so that the tables stay in place. User code runs inside it (the caller's iterator, `Hash`, `Eq`, what
 //! is told); it may use the set, by this handle too, and if it takes long it holds back the memory of tables that are left meanwhile. The section is
 //! renewed when the era has changed, that is, when there is something to hold back.
 //! **K5.** No branch of `look` depends on what it reads: lines that arrive late hold up nothing but their own answers.
 
 use super::budget::SeenError;
-use super::core::{Access, Core};
+use super::core::{Access, Core, Entry, Outcome};
 use super::pass::Pass;
 use super::table::Table;
 use crate::reclaim::Brief;
@@ -29,46 +30,25 @@ use std::ptr;
 /// Records that go through a step together.
 const GROUP: usize = 16;
 
-/// What a look ahead has found.
-#[derive(Debug)]
-pub(super) struct Ahead<'s, P> {
-    /// The section in which the look was.
-    pub(super) section: Option<&'s P>,
-    /// A word that may be the record's (K2), or 0.
-    pub(super) word: u64,
-    /// Where the record of that word lies.
-    pub(super) place: *const u8,
-    /// Where the record goes if there is no such word (K3).
-    pub(super) gap: Option<Gap<'s>>,
-}
-
-/// A slot that was free. If `slot` is [`LINE`], there was none.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Gap<'s> {
-    pub(super) table: &'s Table,
-    pub(super) line: &'s Line,
-    pub(super) slot: usize,
-}
-
-impl Ahead<'_, Brief<'_>> {
-    /// Nothing is known.
-    pub(super) const NOTHING: Self = Self { section: None, word: 0, place: ptr::null(), gap: None };
-}
-
 /// What kind of record goes in, and how.
 pub(super) trait Kind<X> {
     fn hash(&self, item: &X) -> u64;
-    /// Where the record of a word lies; somewhere for the word 0.
-    fn locate(&self, word: u64) -> *const u8;
-    /// Inserts one.
-    fn finish<P: Pass>(&mut self, item: X, hash: u64, ahead: Ahead<'_, P>)
-    -> Result<(), SeenError>;
+    /// Where the record of an id lies; somewhere for the id 0.
+    fn locate(&self, id: u64) -> *const u8;
+    /// Whether the record at a place is this one.
+    ///
+    /// # Safety
+    /// `locate` gave the place for a word of the set.
+    unsafe fn is_at(&self, place: *const u8, item: &X) -> bool;
+    /// The way of a record into the set. If it gets there as a new one, the item's bits are the set's.
+    fn entry<'x>(&'x self, item: &'x X) -> Result<impl Entry + 'x, SeenError>;
+    fn tell(&mut self, outcome: Outcome);
 }
 
-/// Records on their way: those from `next` to `len`.
+/// Records on their way: those from `next` to `len`, with their turned hashes.
 struct Group<X> {
     items: [MaybeUninit<X>; GROUP],
-    hashes: [u64; GROUP],
+    turned: [u64; GROUP],
     next: usize,
     len: usize,
 }
@@ -76,28 +56,38 @@ struct Group<X> {
 impl<X> Group<X> {
     fn new() -> Self {
         let items = [const { MaybeUninit::uninit() }; GROUP];
-        Self { items, hashes: [0; GROUP], next: 0, len: 0 }
+        Self { items, turned: [0; GROUP], next: 0, len: 0 }
     }
 
     /// Puts an item behind the others, which are `index`.
     #[inline(always)]
-    fn put(&mut self, index: usize, item: X, hash: u64) {
+    fn put(&mut self, index: usize, item: X, turned: u64) {
         debug_assert_eq!(index, self.len);
-        self.hashes[index] = hash;
+        self.turned[index] = turned;
         self.items[index].write(item);
         self.len = index + 1;
     }
 
-    /// Takes the first of those that are left, which is `index`.
+    /// The first of those that are left.
     #[inline(always)]
-    fn take(&mut self, index: usize) -> X {
+    fn first(&self, index: usize) -> &X {
         debug_assert!(index == self.next && index < self.len);
-        self.next = index + 1;
-        // SAFETY: `put` has written it, and `next` has passed it: it is read once.
-        unsafe { self.items[index].assume_init_read() }
+        // SAFETY: `put` has written it, and it has not left.
+        unsafe { self.items[index].assume_init_ref() }
     }
 
-    /// All have been taken.
+    /// Lets the first of those that are left go: to the set, which has its bits, or away.
+    #[inline(always)]
+    fn leave(&mut self, index: usize, to_set: bool) {
+        debug_assert!(index == self.next && index < self.len);
+        self.next = index + 1;
+        if !to_set && std::mem::needs_drop::<X>() {
+            // SAFETY: `put` has written it, and `next` has passed it: it is dropped once.
+            unsafe { self.items[index].assume_init_drop() };
+        }
+    }
+
+    /// All have left.
     #[inline(always)]
     fn clear(&mut self) {
         debug_assert_eq!(self.next, self.len);
@@ -108,19 +98,35 @@ impl<X> Group<X> {
 impl<X> Drop for Group<X> {
     fn drop(&mut self) {
         while self.next < self.len {
-            drop(self.take(self.next));
+            self.leave(self.next, false);
         }
     }
 }
 
-/// Where the records of a group begin to look.
-type Aims<'s> = [Option<(&'s Table, &'s Line)>; GROUP];
+/// Two groups that take turns.
+struct Groups<X> {
+    /// The one that is finished next.
+    first: Group<X>,
+    other: Group<X>,
+    /// The caller has no more.
+    is_last: bool,
+}
 
-/// What `look` has read for a group: words, their records' places, gaps.
-struct Sights {
-    words: [u64; GROUP],
-    places: [*const u8; GROUP],
-    gaps: [usize; GROUP],
+/// Where a record goes, as far as it is known.
+#[derive(Clone, Copy)]
+struct Way<'s> {
+    /// Where it begins to look. `None`: there is no table, or the section may not follow.
+    aim: Option<(&'s Table, &'s Line)>,
+    /// A word that may be the record's (K2), or 0.
+    word: u64,
+    /// Where the record of that word lies.
+    place: *const u8,
+    /// Where it goes if there is no such word (K3), or [`LINE`].
+    gap: usize,
+}
+
+impl Way<'_> {
+    const UNKNOWN: Self = Self { aim: None, word: 0, place: ptr::null(), gap: LINE };
 }
 
 impl Core {
@@ -131,11 +137,11 @@ impl Core {
         items: impl IntoIterator<Item = X>,
         kind: &mut impl Kind<X>,
     ) -> Result<(), SeenError> {
-        let mut items = items.into_iter().fuse();
+        let mut items = items.into_iter();
         if self.meeting.is_some() {
-            return Self::one_by_one(items, kind);
+            return self.one_by_one(access, items, kind);
         }
-        let mut groups = (Group::new(), Group::new());
+        let mut groups = Groups { first: Group::new(), other: Group::new(), is_last: false };
         loop {
             let more = match access.handle.spot().enter() {
                 Some(brief) => self.run(access, &brief, &mut items, kind, &mut groups)?,
@@ -156,7 +162,7 @@ impl Core {
         access: &Access,
         items: &mut impl Iterator<Item = X>,
         kind: &mut impl Kind<X>,
-        groups: &mut (Group<X>, Group<X>),
+        groups: &mut Groups<X>,
     ) -> Result<bool, SeenError> {
         self.run(access, &access.handle.pin(), items, kind, groups)
     }
@@ -164,12 +170,19 @@ impl Core {
     /// Among those who meet each must notice that a meeting is called, and looks for itself.
     #[cold]
     fn one_by_one<X>(
+        &self,
+        access: &Access,
         items: impl Iterator<Item = X>,
         kind: &mut impl Kind<X>,
     ) -> Result<(), SeenError> {
         for item in items {
-            let hash = kind.hash(&item);
-            kind.finish(item, hash, Ahead::NOTHING)?;
+            let turned = self.split.turn(kind.hash(&item));
+            let outcome = self.insert_long(access, None::<&Brief<'_>>, turned, &item, kind)?;
+            if outcome.new {
+                // Its bits are the set's now.
+                std::mem::forget(item);
+            }
+            kind.tell(outcome);
         }
         Ok(())
     }
@@ -183,44 +196,47 @@ impl Core {
         section: &impl Pass,
         items: &mut impl Iterator<Item = X>,
         kind: &mut impl Kind<X>,
-        groups: &mut (Group<X>, Group<X>),
+        groups: &mut Groups<X>,
     ) -> Result<bool, SeenError> {
-        let (mut filling, mut finishing) = (&mut groups.1, &mut groups.0);
-        let (mut aims, mut other): (Aims<'_>, Aims<'_>) = ([None; GROUP], [None; GROUP]);
-        let (mut aims_filling, mut aims_finishing) = (&mut aims, &mut other);
-        for (aim, &hash) in aims_finishing.iter_mut().zip(&finishing.hashes).take(finishing.len) {
-            *aim = self.aim(section, hash);
+        let (mut filling, mut finishing) = (&mut groups.other, &mut groups.first);
+        let mut ways = ([Way::UNKNOWN; GROUP], [Way::UNKNOWN; GROUP]);
+        let (mut ways_filling, mut ways_finishing) = (&mut ways.1, &mut ways.0);
+        for (way, &turned) in ways_finishing.iter_mut().zip(&finishing.turned).take(finishing.len) {
+            way.aim = self.aim(section, turned);
         }
-        let mut turned = false;
+        let mut swapped = false;
         loop {
-            let sights = self.look(finishing, aims_finishing, kind);
-            self.fill(section, items, kind, filling, aims_filling);
-            self.finish(section, kind, finishing, aims_finishing, &sights)?;
+            self.look(finishing, ways_finishing, kind);
+            if !groups.is_last {
+                groups.is_last = !self.fill(section, items, kind, filling, ways_filling);
+            }
+            self.finish(access, section, kind, finishing, ways_finishing)?;
             std::mem::swap(&mut filling, &mut finishing);
-            std::mem::swap(&mut aims_filling, &mut aims_finishing);
-            turned = !turned;
+            std::mem::swap(&mut ways_filling, &mut ways_finishing);
+            swapped = !swapped;
             if finishing.len == 0 {
                 return Ok(false);
             }
-            if !section.is_current() || access.is_untidy() {
+            if !section.is_current() || access.is_untidy(&self.account) {
                 break;
             }
         }
-        if turned {
-            std::mem::swap(&mut groups.0, &mut groups.1);
+        if swapped {
+            std::mem::swap(&mut groups.first, &mut groups.other);
         }
         Ok(true)
     }
 
     /// Where a record begins to look.
     #[inline(always)]
-    fn aim<'s>(&self, section: &'s impl Pass, hash: u64) -> Option<(&'s Table, &'s Line)> {
-        let table = Self::follow(section, self.link(self.split.segment(hash))).ok()??;
-        let line = table.home(self.split.tag(hash));
+    fn aim<'s>(&self, section: &'s impl Pass, turned: u64) -> Option<(&'s Table, &'s Line)> {
+        let table = Self::follow(section, self.link(self.split.segment(turned))).ok()??;
+        let line = table.home(turned);
         prefetch_read(ptr::from_ref(line));
         Some((table, line))
     }
 
+    /// Takes records from the caller. False if there are no more.
     #[inline(always)]
     fn fill<'s, X>(
         &self,
@@ -228,54 +244,108 @@ impl Core {
         items: &mut impl Iterator<Item = X>,
         kind: &impl Kind<X>,
         group: &mut Group<X>,
-        aims: &mut Aims<'s>,
-    ) {
-        for (aim, index) in aims.iter_mut().zip(0..) {
-            let Some(item) = items.next() else { break };
-            let hash = kind.hash(&item);
-            *aim = self.aim(section, hash);
-            group.put(index, item, hash);
+        ways: &mut [Way<'s>; GROUP],
+    ) -> bool {
+        for (way, index) in ways.iter_mut().zip(0..) {
+            let Some(item) = items.next() else { return false };
+            let turned = self.split.turn(kind.hash(&item));
+            way.aim = self.aim(section, turned);
+            group.put(index, item, turned);
         }
+        true
     }
 
     /// Reads the lines, and asks the cache for the records that the sought ones may be (K2, K3, K5).
     #[inline(always)]
-    fn look<X>(&self, group: &Group<X>, aims: &Aims<'_>, kind: &impl Kind<X>) -> Sights {
-        let mut sights =
-            Sights { words: [0; GROUP], places: [ptr::null(); GROUP], gaps: [0; GROUP] };
+    fn look<X>(&self, group: &Group<X>, ways: &mut [Way<'_>; GROUP], kind: &impl Kind<X>) {
         let mask = self.split.tag_mask();
-        for (index, aim) in aims.iter().enumerate().take(group.len) {
-            let Some((_, line)) = aim else { continue };
-            let sight = Table::sight(line, self.split.tag(group.hashes[index]), mask);
-            sights.words[index] = sight.word;
-            sights.gaps[index] = sight.gap;
-            sights.places[index] = kind.locate(sight.word);
+        let len = group.len.min(GROUP);
+        for (way, &turned) in ways[..len].iter_mut().zip(&group.turned[..len]) {
+            let Some((_, line)) = way.aim else {
+                (way.word, way.gap) = (0, LINE);
+                continue;
+            };
+            let sight = Table::sight(line, turned, mask);
+            (way.word, way.gap) = (sight.word, sight.gap);
+            way.place = kind.locate(sight.word & !mask);
             // The line is full of others: the record will be sought on the next one.
             let beyond = sight.word == 0 && sight.gap == LINE;
-            let after = ptr::from_ref(*line).wrapping_add(1).cast();
-            prefetch_read(if beyond { after } else { sights.places[index] });
+            let after = ptr::from_ref(line).wrapping_add(1).cast();
+            prefetch_read(if beyond { after } else { way.place });
         }
-        sights
     }
 
     #[inline(always)]
-    fn finish<'s, X>(
+    fn finish<X>(
         &self,
-        section: &'s impl Pass,
+        access: &Access,
+        section: &impl Pass,
         kind: &mut impl Kind<X>,
         group: &mut Group<X>,
-        aims: &Aims<'s>,
-        sights: &Sights,
+        ways: &[Way<'_>; GROUP],
     ) -> Result<(), SeenError> {
-        for (index, aim) in aims.iter().enumerate().take(group.len) {
-            let slot = sights.gaps[index];
-            let gap = aim.map(|(table, line)| Gap { table, line, slot });
-            let (word, place) = (sights.words[index], sights.places[index]);
-            let ahead = Ahead { section: Some(section), word, place, gap };
-            let hash = group.hashes[index];
-            kind.finish(group.take(index), hash, ahead)?;
+        for (index, way) in ways[..group.len.min(GROUP)].iter().enumerate() {
+            let (item, turned) = (group.first(index), group.turned[index]);
+            let outcome = match self.insert_there(access, way, turned, item, kind) {
+                Some(outcome) => outcome,
+                None => self.insert_further(access, section, way, turned, item, kind)?,
+            };
+            group.leave(index, outcome.new);
+            kind.tell(outcome);
         }
         group.clear();
         Ok(())
+    }
+
+    /// Ends an insert where its way has led, if it can.
+    #[inline(always)]
+    fn insert_there<X>(
+        &self,
+        access: &Access,
+        way: &Way<'_>,
+        turned: u64,
+        item: &X,
+        kind: &impl Kind<X>,
+    ) -> Option<Outcome> {
+        if way.word != 0 {
+            // SAFETY: the word was found in the set, and this is its record's place.
+            let same = unsafe { kind.is_at(way.place, item) };
+            return same.then_some(Outcome { word: way.word, new: false }); // (K2)
+        }
+        self.insert_at(access, turned, way.aim?, way.gap, &mut kind.entry(item).ok()?) // (K3)
+    }
+
+    /// An insert that looks on behind its home, if that was full of others (K3), or else for itself.
+    #[inline(never)]
+    fn insert_further<X>(
+        &self,
+        access: &Access,
+        section: &impl Pass,
+        way: &Way<'_>,
+        turned: u64,
+        item: &X,
+        kind: &impl Kind<X>,
+    ) -> Result<Outcome, SeenError> {
+        let (Some((table, home)), 0, LINE) = (way.aim, way.word, way.gap) else {
+            return self.insert_long(access, Some(section), turned, item, kind);
+        };
+        let (segment, tag) = (self.split.segment(turned), self.split.tag(turned));
+        let mut entry = kind.entry(item)?;
+        let walk = (table, table.walk_on(home));
+        let told = Self::insert_along(access, segment, walk, tag, &mut entry);
+        self.conclude(access, segment, told, tag, &mut entry)
+    }
+
+    /// An insert that looks for itself.
+    #[inline(never)]
+    fn insert_long<X>(
+        &self,
+        access: &Access,
+        section: Option<&impl Pass>,
+        turned: u64,
+        item: &X,
+        kind: &impl Kind<X>,
+    ) -> Result<Outcome, SeenError> {
+        self.insert(access, section, turned, self.split.tag(turned), &mut kind.entry(item)?)
     }
 }

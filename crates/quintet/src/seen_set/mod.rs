@@ -278,7 +278,8 @@ impl<R: Record + ?Sized, S> SeenSet<R, S> {
     ) -> Option<RecordId> {
         let split = self.core.split;
         let same = |word| same(self.records.get(split.id(word)));
-        self.core.find(section, hash, split.tag(hash), same).map(|word| self.id(word))
+        let turned = split.turn(hash);
+        self.core.find(section, turned, split.tag(turned), same).map(|word| self.id(word))
     }
 }
 

@@ -42,8 +42,11 @@ impl Entry for Print {
         word == self.0
     }
     #[inline(always)]
-    fn write(&mut self) -> Result<u64, SeenError> {
-        Ok(0)
+    fn write(&mut self) -> Option<u64> {
+        Some(0)
+    }
+    fn make_room(&mut self) -> Result<(), SeenError> {
+        Ok(())
     }
     fn take_back(&mut self) {}
 }
@@ -127,21 +130,21 @@ impl<S> SeenPrints<S> {
         self.core.account.tables()
     }
 
-    /// The fingerprint of a hash, in its top bits. Hashers spread alike records evenly, which is more than chance does; mixed
+    /// The fingerprint of a hash, in its top bits, turned. Hashers spread alike records evenly, which is more than chance does; mixed
     /// once more, each bit is like any other, and what is said about omissions holds.
     #[inline(always)]
     fn cut(&self, hash: u64) -> u64 {
         const MIXER: WordMixer = WordMixer::new(0);
-        MIXER.mix(hash) & u64::MAX << (64 - self.bits)
+        self.core.split.turn(MIXER.mix(hash) & u64::MAX << (64 - self.bits))
     }
 }
 
 impl<S: BuildHasher> SeenPrints<S> {
     /// True if a record with this fingerprint was inserted. Linearizable.
     pub fn contains<Q: Hash + ?Sized>(&self, record: &Q) -> bool {
-        let hash = self.cut(self.hasher.hash_one(record));
-        let print = self.core.split.print(hash);
-        self.core.find(&self.core.pin(), hash, print, |word| word == print).is_some()
+        let turned = self.cut(self.hasher.hash_one(record));
+        let print = self.core.split.print(turned);
+        self.core.find(&self.core.pin(), turned, print, |word| word == print).is_some()
     }
 }
 
@@ -161,10 +164,10 @@ impl<S: BuildHasher> PrintsHandle<'_, S> {
     /// [`insert`](Self::insert) that returns an error if memory is needed and cannot be had; the set is then as before.
     #[inline]
     pub fn try_insert<Q: Hash + ?Sized>(&self, record: &Q) -> Result<bool, SeenError> {
-        let hash = self.set.cut(self.set.hasher.hash_one(record));
-        let word = self.set.core.split.print(hash);
+        let turned = self.set.cut(self.set.hasher.hash_one(record));
+        let word = self.set.core.split.print(turned);
         let inserted =
-            self.set.core.insert(&self.access, None::<&Brief<'_>>, hash, word, &mut Print(word));
+            self.set.core.insert(&self.access, None::<&Brief<'_>>, turned, word, &mut Print(word));
         inserted.map(|outcome| outcome.new)
     }
 
@@ -176,9 +179,9 @@ impl<S: BuildHasher> PrintsHandle<'_, S> {
         if core.meeting.is_some() {
             core.attend_if_called(&self.access, &section);
         }
-        let hash = self.set.cut(self.set.hasher.hash_one(record));
-        let print = core.split.print(hash);
-        core.find(&section, hash, print, |word| word == print).is_some()
+        let turned = self.set.cut(self.set.hasher.hash_one(record));
+        let print = core.split.print(turned);
+        core.find(&section, turned, print, |word| word == print).is_some()
     }
 }
 

@@ -249,14 +249,18 @@ impl<T: Hash + Eq + Send + Sync> Entry for Typed<'_, T> {
     }
 
     #[inline(always)]
-    fn write(&mut self) -> Result<u64, SeenError> {
+    fn write(&mut self) -> Option<u64> {
         let (id, place) = self.records.arenas.take(self.desk, 1)?;
         self.records.write_origin(place, self.origin);
         let place = place.wrapping_add(self.records.head).cast::<T>();
         // SAFETY: the unit was just taken, is ours alone (R2) and aligned. The bits are the caller's to forget if the record gets in,
         // and are forgotten here by `take_back` if not.
         unsafe { std::ptr::copy_nonoverlapping(self.record, place, 1) };
-        Ok(id)
+        Some(id)
+    }
+
+    fn make_room(&mut self) -> Result<(), SeenError> {
+        self.records.arenas.extend(self.desk, 1)
     }
 
     #[inline(always)]
@@ -293,7 +297,7 @@ impl Entry for Text<'_> {
     }
 
     #[inline(always)]
-    fn write(&mut self) -> Result<u64, SeenError> {
+    fn write(&mut self) -> Option<u64> {
         let (id, place) = self.records.arenas.take(self.desk, self.units())?;
         self.records.write_origin(place, self.origin);
         let mut content = place.wrapping_add(self.records.head);
@@ -304,7 +308,11 @@ impl Entry for Text<'_> {
         }
         // SAFETY: so many bytes were asked for, or are the set's width, which was checked.
         unsafe { content.copy_from_nonoverlapping(self.record.as_ptr(), self.record.len()) };
-        Ok(id)
+        Some(id)
+    }
+
+    fn make_room(&mut self) -> Result<(), SeenError> {
+        self.records.arenas.extend(self.desk, self.units())
     }
 
     #[inline(always)]

@@ -21,6 +21,7 @@ use crate::sync::{
     Arc, AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, CachePadded, MODEL, Ordering,
 };
 use std::ops::Range;
+use std::ptr;
 
 /// Slots of a chunk: 4 KiB.
 pub(crate) const CHUNK: usize = if MODEL { 2 } else { 512 };
@@ -207,6 +208,13 @@ impl Table {
         Walk { line: self.split.home(tag, self.lines.len()), left: self.lines.len() }
     }
 
+    /// A probe that has passed its home, which is this line.
+    #[inline(always)]
+    pub(super) fn walk_on(&self, home: &Line) -> Walk {
+        let passed = (ptr::from_ref(home).addr() - self.lines.as_ptr().addr()) / size_of::<Line>();
+        Walk { line: self.after(passed), left: self.lines.len() - 1 }
+    }
+
     /// The line on which the probe for a tag or a word begins.
     #[inline(always)]
     pub(super) fn home(&self, tag: u64) -> &Line {
@@ -257,10 +265,10 @@ impl Table {
     #[inline(always)]
     pub(crate) fn sight(line: &Line, tag: u64, mask: u64) -> Sight {
         let found = line.scan(tag, mask);
+        let full = found.alike.without(found.gaps);
         // ORDERING: Acquire, as in `find_in`.
-        let word = line.words()[found.alike.first_or_end() % LINE].load(Ordering::Acquire);
-        let known = !found.alike.is_empty() & is_full(word);
-        Sight { word: word & u64::from(known).wrapping_neg(), gap: found.gaps.first_or_end() }
+        let word = line.words()[full.first_or_end() % LINE].load(Ordering::Acquire);
+        Sight { word: if full.is_empty() { 0 } else { word }, gap: found.gaps.first_or_end() }
     }
 
     /// Goes on to the end of the probe (T1). Called again it looks at the same line first (T2).

@@ -29,11 +29,13 @@ pub(crate) struct Split {
     pub(crate) segment_bits: u32,
     id_bits: u32,
     tag_mask: u64,
+    segment_mask: u64,
 }
 
 impl Split {
     pub(crate) const fn new(id_bits: u32, segment_bits: u32) -> Self {
-        Self { id_bits, segment_bits, tag_mask: u64::MAX << id_bits }
+        let segment_mask = (1 << segment_bits) - 1;
+        Self { id_bits, segment_bits, tag_mask: u64::MAX << id_bits, segment_mask }
     }
 
     /// The bits of a word that hold the tag.
@@ -42,23 +44,28 @@ impl Split {
         self.tag_mask
     }
 
-    /// The segment of a hash (B2).
+    /// A hash, turned: the tag on top, the segment at the bottom (B2).
     #[inline(always)]
-    pub(crate) const fn segment(self, hash: u64) -> usize {
-        hash::shard(hash, self.segment_bits)
+    pub(crate) const fn turn(self, hash: u64) -> u64 {
+        hash.rotate_left(self.segment_bits)
     }
 
-    /// The tag of a hash, in its place in the word (B2).
+    /// The segment of a turned hash.
     #[inline(always)]
-    pub(crate) const fn tag(self, hash: u64) -> u64 {
-        hash.rotate_left(self.segment_bits) & self.tag_mask()
+    pub(crate) const fn segment(self, turned: u64) -> usize {
+        (turned & self.segment_mask) as usize
     }
 
-    /// The whole hash as a word, for sets without records. One fingerprint in 2^62 gives way to its neighbour (B1).
+    /// The tag of a turned hash, in its place in the word.
     #[inline(always)]
-    pub(crate) const fn print(self, hash: u64) -> u64 {
-        let word = hash.rotate_left(self.segment_bits);
-        if word & !FROZEN == 0 { word | 1 } else { word }
+    pub(crate) const fn tag(self, turned: u64) -> u64 {
+        turned & self.tag_mask
+    }
+
+    /// A whole turned hash as a word, for sets without records. One fingerprint in 2^62 gives way to its neighbour (B1).
+    #[inline(always)]
+    pub(crate) const fn print(self, turned: u64) -> u64 {
+        if turned & !FROZEN == 0 { turned | 1 } else { turned }
     }
 
     /// The record of a FULL word.
@@ -94,14 +101,15 @@ mod tests {
         for (id_bits, segment_bits) in [(32, 0), (32, 6), (40, 8)] {
             let split = Split::new(id_bits, segment_bits);
             for hash in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef, 1 << 63, u64::MAX >> 1] {
+                let turned = split.turn(hash);
                 for id in [1, 2, split.ids() - 1] {
-                    let word = split.tag(hash) | id;
+                    let word = split.tag(turned) | id;
                     assert_eq!(split.id(word), id);
-                    assert_eq!(word & split.tag_mask(), split.tag(hash));
+                    assert_eq!(word & split.tag_mask(), split.tag(turned));
                     assert!(is_full(word), "{word:#x}");
-                    assert_eq!(split.home(word, 1000), split.home(split.tag(hash), 1000));
+                    assert_eq!(split.home(word, 1000), split.home(split.tag(turned), 1000));
                 }
-                assert!(split.segment(hash) < 1 << segment_bits);
+                assert_eq!(split.segment(turned), crate::hash::shard(hash, segment_bits));
             }
         }
     }
@@ -112,7 +120,7 @@ mod tests {
         let hashes = (0..1000u64).map(|step| step * (u64::MAX / 4000));
         for slots in [3, 100, 1 << 20] {
             let homes: Vec<_> =
-                hashes.clone().map(|hash| split.home(split.tag(hash), slots)).collect();
+                hashes.clone().map(|hash| split.home(split.tag(split.turn(hash)), slots)).collect();
             assert!(
                 homes.is_sorted() && homes[999] < slots && homes[999] >= slots - 1 - slots / 500
             );
@@ -124,9 +132,9 @@ mod tests {
         for segment_bits in [0, 6] {
             let split = Split::new(0, segment_bits);
             for hash in [0, 1, 1 << 63, 1 << (63 - segment_bits), u64::MAX, 42] {
-                assert!(is_full(split.print(hash)));
+                assert!(is_full(split.print(split.turn(hash))));
             }
-            assert_eq!(split.print(42).rotate_right(segment_bits), 42);
+            assert_eq!(split.print(split.turn(42)).rotate_right(segment_bits), 42);
         }
     }
 }

@@ -53,6 +53,12 @@ impl Slots {
 }
 
 impl Slots {
+    /// Those that are not among the others.
+    #[inline(always)]
+    pub(crate) fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
     /// The first of them, or [`LINE`] if there is none. Without a branch.
     #[inline(always)]
     pub(crate) fn first_or_end(self) -> usize {
