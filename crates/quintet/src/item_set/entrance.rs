@@ -1,13 +1,21 @@
 //! How a thread is inside of a set.
 
-use crate::reclaim::{Domain, Peek, QuietHandle, Section, Visit};
+use crate::reclaim::{Domain, Offline, Peek, QuietHandle, Section, Visit};
+use std::cell::Cell;
 
 /// How a thread is inside: with quiet points, or by a guard.
 pub trait Entrance: sealed::Enter {}
 
 /// Inside all the time, except at its quiet points.
 #[derive(Debug)]
-pub struct Quiet(QuietHandle);
+pub struct Quiet {
+    seat: QuietHandle,
+    /// The address of a table of the set that was alone when this section looked (O2).
+    known: Cell<usize>,
+}
+
+/// The address of no table, and not null either, which is what the root is at first.
+const NOTHING: usize = 1;
 
 /// Inside for as long as a guard lives.
 #[derive(Debug)]
@@ -15,13 +23,26 @@ pub struct Pinned<'s>(Section<'s>);
 
 impl Quiet {
     pub(super) fn new(domain: &Domain) -> Self {
-        Self(domain.join_quiet())
+        Self { seat: domain.join_quiet(), known: Cell::new(NOTHING) }
     }
 
-    /// The seat, to come to a quiet point.
+    /// A quiet point.
     #[inline(always)]
-    pub(super) fn seat(&mut self) -> &mut QuietHandle {
-        &mut self.0
+    pub(super) fn quiescent(&mut self) {
+        self.known.set(NOTHING);
+        self.seat.quiescent();
+    }
+
+    /// A quiet point that lasts until the guard drops.
+    pub(super) fn offline(&mut self) -> Offline<'_> {
+        self.known.set(NOTHING);
+        self.seat.offline()
+    }
+
+    /// A quiet point that also frees all it can.
+    pub(super) fn flush(&mut self) {
+        self.known.set(NOTHING);
+        self.seat.flush();
     }
 }
 
@@ -35,6 +56,12 @@ mod sealed {
     use super::{Peek, Visit};
 
     pub trait Enter {
+        /// Remembers a table from one operation to the next.
+        const REMEMBERS: bool;
+        /// Whether this is the table it remembers. Never true of null.
+        fn knows(&self, table: *const ()) -> bool;
+        /// Remembers a table that this section has checked, and that was alone, until the section ends (O2).
+        fn remember(&self, table: *const ());
         fn peek(&self) -> Peek<'_>;
         fn visit<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R;
     }
@@ -42,19 +69,42 @@ mod sealed {
 
 impl Entrance for Quiet {}
 impl sealed::Enter for Quiet {
+    const REMEMBERS: bool = true;
+
+    #[inline(always)]
+    fn knows(&self, table: *const ()) -> bool {
+        table.addr() == self.known.get()
+    }
+
+    #[inline(always)]
+    fn remember(&self, table: *const ()) {
+        self.known.set(table.addr());
+    }
+
     #[inline(always)]
     fn peek(&self) -> Peek<'_> {
-        self.0.peek()
+        self.seat.peek()
     }
 
     #[inline(always)]
     fn visit<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R {
-        work(&self.0.visit())
+        work(&self.seat.visit())
     }
 }
 
 impl Entrance for Pinned<'_> {}
 impl sealed::Enter for Pinned<'_> {
+    // Most guards live for one operation.
+    const REMEMBERS: bool = false;
+
+    #[inline(always)]
+    fn knows(&self, _table: *const ()) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn remember(&self, _table: *const ()) {}
+
     #[inline(always)]
     fn peek(&self) -> Peek<'_> {
         self.0.peek()

@@ -274,7 +274,7 @@ impl Table {
     }
 
     #[inline(always)]
-    fn line(&self, index: usize) -> &Six {
+    pub(super) fn line(&self, index: usize) -> &Six {
         debug_assert!(index < self.lines.len());
         // SAFETY: a home has `line_bits` bits, and `line_after` stays within the ring of 2^line_bits lines.
         unsafe { self.lines.get_unchecked(index) }
@@ -282,10 +282,18 @@ impl Table {
 
     #[inline(always)]
     fn mark(&self, place: usize) -> &Mark {
-        &self.marks[(place >> LANE_BITS) * LANES + lane_of(place)]
+        self.mark_of(place >> LANE_BITS, lane_of(place))
+    }
+
+    #[inline(always)]
+    pub(super) fn mark_of(&self, line: usize, lane: usize) -> &Mark {
+        debug_assert!(line < self.lines.len() && lane < LANES);
+        // SAFETY: there are LANES marks for each line; for lines see `line`, and a lane is that of a place.
+        unsafe { self.marks.get_unchecked(line * LANES + lane) }
     }
 
     /// The hash at a place; EMPTY if it has none, or is just being claimed by another shard.
+    #[inline(always)]
     pub(crate) fn hash_at(&self, place: usize) -> u32 {
         if !is_place(place) {
             return EMPTY;
@@ -334,52 +342,17 @@ impl Table {
         prefetch_read(self.lines.as_ptr().wrapping_add(self.home(hash)));
     }
 
-    /// Asks the cache for the line where a search starts, and its marks, which will be written.
+    /// Asks the cache for the line where a search starts, which will be written.
+    #[inline(always)]
+    pub(crate) fn prefetch_line(&self, hash: u32) {
+        prefetch_write(self.lines.as_ptr().wrapping_add(self.home(hash)));
+    }
+
+    /// The same with its marks.
     #[inline(always)]
     pub(crate) fn prefetch_to_write(&self, hash: u32) {
-        let home = self.home(hash);
-        prefetch_write(self.lines.as_ptr().wrapping_add(home));
-        prefetch_write(self.marks.as_ptr().wrapping_add(home * LANES));
-    }
-
-    /// The place and item of `hash` that is the `same`, if it is where most are: in its home line. Needs no lock; a later look decides.
-    #[inline(always)]
-    pub(crate) fn find_at_home(
-        &self,
-        hash: u32,
-        may_follow: impl Fn() -> bool,
-        same: impl Fn(Raw) -> bool,
-    ) -> Option<(usize, Raw)> {
-        let home = self.home(hash);
-        let line = self.line(home);
-        let lanes = line.lanes_of(tag_of(hash));
-        if lanes.is_empty() {
-            return None;
-        }
-        // ORDERING: Acquire, as in `item_at`.
-        let item = line.first_item(lanes).load(Ordering::Acquire);
-        let found = !item.is_null() && may_follow() && same(item);
-        found.then_some((home << LANE_BITS | lanes.first(), item))
-    }
-
-    /// The item of `hash` that is the `same`, or null, as far as one look at its home line tells: that is where most are. `None` says
-    /// nothing. Without a loop, so that little of it stands between two lookups of a caller.
-    #[inline(always)]
-    pub(crate) fn glance(
-        &self,
-        hash: u32,
-        may_follow: impl Fn() -> bool,
-        same: impl Fn(Raw) -> bool,
-    ) -> Option<Raw> {
-        let line = self.line(self.home(hash));
-        let lanes = line.lanes_of(tag_of(hash));
-        if lanes.is_empty() {
-            return (!line.unused().is_empty()).then_some(ptr::null_mut());
-        }
-        // ORDERING: Acquire, as in `item_at`.
-        let item = line.first_item(lanes).load(Ordering::Acquire);
-        let found = !item.is_null() && may_follow() && same(item);
-        found.then_some(item)
+        self.prefetch_line(hash);
+        prefetch_write(self.marks.as_ptr().wrapping_add(self.home(hash) * LANES));
     }
 
     /// Looks for an item of `hash` that is the `same`; null items are passed over. `None` if `may_follow` forbids to look at an
@@ -391,7 +364,18 @@ impl Table {
         may_follow: impl Fn() -> bool,
         same: impl Fn(Raw) -> bool,
     ) -> Option<Raw> {
-        let mut index = self.home(hash);
+        self.find_from(self.home(hash), hash, may_follow, same)
+    }
+
+    /// The same from a line on.
+    #[inline(always)]
+    pub(super) fn find_from(
+        &self,
+        mut index: usize,
+        hash: u32,
+        may_follow: impl Fn() -> bool,
+        same: impl Fn(Raw) -> bool,
+    ) -> Option<Raw> {
         loop {
             let line = self.line(index);
             let mut lanes = line.lanes_of(tag_of(hash));
