@@ -27,7 +27,7 @@ pub(crate) struct Taken {
     hint: Hint,
 }
 
-/// An item in its home line, as it was found without a lock.
+/// A place in a home line, and the item that was found in it without a lock.
 struct AtHome<'t> {
     item: Raw,
     place: &'t AtomicPtr<()>,
@@ -75,7 +75,8 @@ impl Core {
         table.prev().load(Ordering::Acquire).is_null().then_some(table)
     }
 
-    /// Replaces an item of `table`, which is at hand, or removes it if `item` is null (O3). `None` says that nothing has happened.
+    /// Replaces an item of `table`, which is at hand, or removes it if `item` is null (O3). `None` says that nothing has happened. `expect` is told
+    /// of the item that will be looked at, to ask the cache for it.
     #[inline(always)]
     pub(crate) fn change_at_once(
         &self,
@@ -83,6 +84,7 @@ impl Core {
         table: &Table,
         hash: u32,
         same: &impl Fn(Raw) -> bool,
+        expect: impl Fn(Raw),
         item: Raw,
     ) -> Option<Taken> {
         shard::assert_not_busy(self.name());
@@ -93,11 +95,15 @@ impl Core {
         if !table.next().load(Ordering::Relaxed).is_null() || self.domain.is_returning() {
             return None;
         }
-        // While memory is on its way.
+        let found = table.look_home(hash)?;
+        expect(found.item);
+        // While it is on its way.
         visit.free_some();
         let peek = visit.peek();
         // Marked although no lock is held: what a write from inside is answered must not depend on where the item lies (L4).
-        let found = shard::busy(self.name(), || table.find_at_home(hash, peek, same))?;
+        if !(peek.check() && shard::busy(self.name(), || same(found.item))) {
+            return None;
+        }
         let _guard = shard.lock();
         // ORDERING: Relaxed: under the lock all are up to date with what earlier writers of this shard saw or did (L2). The era is
         // the one that the section announced, so its interval covers the births of both items.
@@ -127,14 +133,9 @@ impl Core {
 }
 
 impl Table {
-    /// The item of `hash` that is the `same`, if it is where most are. Needs no lock; a later look decides.
+    /// What is in the home line under the tag of `hash`, if something is. Needs no lock; a later look decides.
     #[inline(always)]
-    fn find_at_home(
-        &self,
-        hash: u32,
-        peek: Peek<'_>,
-        same: impl Fn(Raw) -> bool,
-    ) -> Option<AtHome<'_>> {
+    fn look_home(&self, hash: u32) -> Option<AtHome<'_>> {
         let home = self.home(hash);
         let line = self.line(home);
         let lanes = line.lanes_of(tag_of(hash));
@@ -142,13 +143,11 @@ impl Table {
             return None;
         }
         let place = line.first_item(lanes);
-        // It comes together with the item.
         let mark = self.mark_of(home, lanes.first());
         prefetch_write(mark);
         // ORDERING: Acquire, as in `item_at`.
         let item = place.load(Ordering::Acquire);
-        let found = !item.is_null() && peek.check() && same(item);
-        found.then_some(AtHome { item, place, mark })
+        (!item.is_null()).then_some(AtHome { item, place, mark })
     }
 
     /// The item of `hash` that is the `same`, or null, as far as one look at its home line tells: that is where most are. `None` says

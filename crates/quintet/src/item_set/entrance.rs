@@ -115,3 +115,26 @@ impl sealed::Enter for Pinned<'_> {
         work(&self.0)
     }
 }
+
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests {
+    use super::sealed::Enter;
+    use super::*;
+
+    /// Behind a quiet point the table may have been freed, and another may lie at its address (O2).
+    #[test]
+    fn a_quiet_point_forgets_the_table() {
+        let domain = Domain::new();
+        let mut quiet = Quiet::new(&domain);
+        let table = (&raw const domain).cast::<()>();
+        let points: [fn(&mut Quiet); 3] =
+            [Quiet::quiescent, Quiet::flush, |quiet| drop(quiet.offline())];
+        assert!(!quiet.knows(std::ptr::null()), "an empty set");
+        for point in points {
+            quiet.remember(table);
+            assert!(quiet.knows(table));
+            point(&mut quiet);
+            assert!(!quiet.knows(table) && !quiet.knows(std::ptr::null()));
+        }
+    }
+}

@@ -12,6 +12,7 @@ use crate::hash::DefaultHashBuilder;
 use crate::migrate::capacity_for;
 use crate::reclaim::{self, Visit};
 use crate::region::AllocError;
+use crate::sync::prefetch::prefetch_read;
 use std::fmt;
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
@@ -229,8 +230,13 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         item: *mut (),
     ) -> Option<Taken> {
         let core = &self.set.core;
+        // Its key lies somewhere in it; items longer than two lines are met half-way.
+        let expect = |raw: *mut ()| {
+            prefetch_read(raw);
+            prefetch_read(raw.wrapping_byte_add(size_of::<P::Item>().min(128) / 8 * 7));
+        };
         core.at_hand(&self.entrance, |table| {
-            self.visit(|visit| core.change_at_once(visit, table, hash, same, item))
+            self.visit(|visit| core.change_at_once(visit, table, hash, same, expect, item))
         })
     }
 
