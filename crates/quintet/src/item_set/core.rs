@@ -312,8 +312,7 @@ impl Core {
             outcome.taken = Some(new.birth(place).era());
             new.set(place, item, birth);
         } else if !item.is_null() {
-            new.place(shard, hash, &here, item, birth)?;
-            if new.is_nearly_full() {
+            if new.place(shard, hash, &here, item, birth)? {
                 outcome.hint = Hint::Filling;
             } else if here.looked_at > LONG_SEARCH {
                 outcome.hint = Hint::Crowded;

@@ -13,7 +13,7 @@
 //! Lines at the end of a shard's range are shared with the shard before, so the claim is an exchange. A place that another shard has claimed
 //! has another hash, or none yet: under the lock of its own shard a hash is found by its marks.
 //! **T4.** Fewer places are dealt out than there are, even if each shard holds back its count of one batch: a probe ends.
-//! **T5.** A place is dealt out only if there is one; asking a full table changes nothing, however often.
+//! **T5.** A place is dealt out only if there is one. Asking a full table gives nothing, however often: the count of slots runs on, in 64 bits.
 //! **T6.** Births are read and written under the shard's lock only.
 //! **T7.** A table owns its successor until the root has moved on to it. If the root goes another way (`rebuild`), the successor is dropped
 //! with the table: whoever knew of it knew it from here, and is gone.
@@ -250,7 +250,12 @@ impl Table {
     /// So many places are dealt out that the next table should be prepared.
     #[inline(always)]
     pub(crate) fn is_nearly_full(&self) -> bool {
-        self.used() >= self.capacity - self.capacity / 16
+        self.used() >= self.filling_from()
+    }
+
+    #[inline(always)]
+    const fn filling_from(&self) -> usize {
+        self.capacity - self.capacity / 16
     }
 
     #[inline(always)]
@@ -440,7 +445,7 @@ impl Table {
         line.item(lane_of(place)).store(item, Ordering::Release);
     }
 
-    /// Adds an item that was sought in vain. The caller has held the lock of its shard since.
+    /// Adds an item that was sought in vain. The caller has held the lock of its shard since. Says whether the table is filling up.
     #[inline(always)]
     pub(crate) fn place(
         &self,
@@ -449,19 +454,19 @@ impl Table {
         sought: &Sought,
         item: Raw,
         birth: Birth,
-    ) -> Result<(), Full> {
+    ) -> Result<bool, Full> {
         if let Some(place) = sought.free {
             self.set(place, item, birth);
-            return Ok(());
+            return Ok(false);
         }
-        let slot = self.deal(shard)?;
+        let (slot, filling) = self.deal(shard)?;
         let place = self.claim(hash, sought.end);
         if let Some(order) = &self.order {
             // ORDERING: Release: partner is the walk's Acquire; the item follows below.
             order[slot].store(place as u32 + 1, Ordering::Release);
         }
         self.set(place, item, birth);
-        Ok(())
+        Ok(filling)
     }
 
     /// Claims the first unused place from `index` on (T1).
@@ -491,25 +496,23 @@ impl Table {
         }
     }
 
-    /// Deals out a place (T5). Its slot, if the table is ordered.
+    /// Deals out a place (T5). Its slot, if the table is ordered, and whether the next table should be prepared.
     #[inline(always)]
-    fn deal(&self, shard: &Shard) -> Result<usize, Full> {
+    fn deal(&self, shard: &Shard) -> Result<(usize, bool), Full> {
+        if self.order.is_some() {
+            // ORDERING: Relaxed, as in `used`. At once: a look before, or after, would fetch the line again that all inserts share.
+            // 64 bits keep it from coming round.
+            let slot = self.used.fetch_add(1, Ordering::Relaxed) + 1;
+            let slot = usize::try_from(slot).ok().filter(|slot| *slot <= self.capacity);
+            return slot.map(|slot| (slot, slot >= self.filling_from())).ok_or(Full);
+        }
         if self.is_full() {
             return Err(Full);
         }
-        if self.order.is_none() {
-            if shard.count_dealt(ptr::from_ref(self).cast(), self.batch) {
-                // ORDERING: Relaxed, as in `used`.
-                self.used.fetch_add(u64::from(self.batch), Ordering::Relaxed);
-            }
-            return Ok(0);
+        if shard.count_dealt(ptr::from_ref(self).cast(), self.batch) {
+            // ORDERING: Relaxed, as in `used`.
+            self.used.fetch_add(u64::from(self.batch), Ordering::Relaxed);
         }
-        // ORDERING: Relaxed, as in `used`. The check above keeps the counter within the number of threads of its end, and 64
-        // bits keep it from coming round.
-        let slot = self.used.fetch_add(1, Ordering::Relaxed) + 1;
-        if slot > self.capacity as u64 {
-            return Err(Full);
-        }
-        usize::try_from(slot).map_err(|_| Full)
+        Ok((0, self.is_nearly_full()))
     }
 }
