@@ -3,7 +3,7 @@
 //! **O1.** A table without a `prev` has none for ever (G4). So whoever has once seen the root alone, and finds the same table at the root
 //! again, knows that it is alone.
 //! **O2.** A handle remembers such a table until its next quiet point. Its section has checked it, so until then it is not freed, and nothing
-//! else has its address.
+//! else has its address. It remembers as well which era the section had announced, and asks whether it still is the era.
 //! **O3.** A change looks for its item before it takes the lock: user code runs without it, and memory arrives meanwhile. Under the lock the
 //! same item must still be there (it cannot have been freed, and so none else has its address), its place must be of this
 //! hash, or the lock is not its own (L1), and the table must still be the root (L2).
@@ -56,8 +56,9 @@ impl Core {
 
     /// Lets an entrance remember the root, if it is alone (O1).
     pub(super) fn acquaint<E: Entrance>(&self, entrance: &E) {
-        if let Some(table) = self.alone_at(entrance.peek()).filter(|_| E::REMEMBERS) {
-            entrance.remember(ptr::from_ref(table).cast());
+        let looked = entrance.look();
+        if let Some(table) = self.alone_at(looked).filter(|_| E::REMEMBERS) {
+            entrance.remember(ptr::from_ref(table).cast(), looked);
         }
     }
 
@@ -159,30 +160,14 @@ impl Table {
         peek: Peek<'_>,
         same: impl Fn(Raw) -> bool,
     ) -> Option<Raw> {
-        let home = self.home(hash);
-        let line = self.line(home);
+        let line = self.line(self.home(hash));
         let lanes = line.lanes_of(tag_of(hash));
         if lanes.is_empty() {
-            if line.unused().is_empty() {
-                return self.glance_beyond(home, hash, peek, same);
-            }
-            return Some(ptr::null_mut());
+            return (!line.unused().is_empty()).then_some(ptr::null_mut());
         }
         // ORDERING: Acquire, as in `item_at`.
         let item = line.first_item(lanes).load(Ordering::Acquire);
         let found = !item.is_null() && peek.check() && same(item);
         found.then_some(item)
-    }
-
-    /// The same behind a home line that is full.
-    #[inline(never)]
-    fn glance_beyond(
-        &self,
-        home: usize,
-        hash: u32,
-        peek: Peek<'_>,
-        same: impl Fn(Raw) -> bool,
-    ) -> Option<Raw> {
-        self.find_from(self.line_after(home), hash, || peek.check(), same)
     }
 }

@@ -12,6 +12,8 @@ pub struct Quiet {
     seat: QuietHandle,
     /// The address of a table of the set that was alone when this section looked (O2).
     known: Cell<usize>,
+    /// What this section announced as its last era when it looked: at most what it announces now. 0, which is no era, before.
+    upper: Cell<u64>,
 }
 
 /// The address of no table, and not null either, which is what the root is at first.
@@ -23,25 +25,31 @@ pub struct Pinned<'s>(Section<'s>);
 
 impl Quiet {
     pub(super) fn new(domain: &Domain) -> Self {
-        Self { seat: domain.join_quiet(), known: Cell::new(NOTHING) }
+        Self { seat: domain.join_quiet(), known: Cell::new(NOTHING), upper: Cell::new(0) }
+    }
+
+    #[inline(always)]
+    fn forget(&self) {
+        self.known.set(NOTHING);
+        self.upper.set(0);
     }
 
     /// A quiet point.
     #[inline(always)]
     pub(super) fn quiescent(&mut self) {
-        self.known.set(NOTHING);
+        self.forget();
         self.seat.quiescent();
     }
 
     /// A quiet point that lasts until the guard drops.
     pub(super) fn offline(&mut self) -> Offline<'_> {
-        self.known.set(NOTHING);
+        self.forget();
         self.seat.offline()
     }
 
     /// A quiet point that also frees all it can.
     pub(super) fn flush(&mut self) {
-        self.known.set(NOTHING);
+        self.forget();
         self.seat.flush();
     }
 }
@@ -61,8 +69,11 @@ mod sealed {
         /// Whether this is the table it remembers. Never true of null.
         fn knows(&self, table: *const ()) -> bool;
         /// Remembers a table that this section has checked, and that was alone, until the section ends (O2).
-        fn remember(&self, table: *const ());
+        fn remember(&self, table: *const (), looked: Peek<'_>);
+        /// A look with what it remembers.
         fn peek(&self) -> Peek<'_>;
+        /// A look with what the section announces now.
+        fn look(&self) -> Peek<'_>;
         fn visit<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R;
     }
 }
@@ -77,12 +88,18 @@ impl sealed::Enter for Quiet {
     }
 
     #[inline(always)]
-    fn remember(&self, table: *const ()) {
+    fn remember(&self, table: *const (), looked: Peek<'_>) {
         self.known.set(table.addr());
+        self.upper.set(looked.upper());
     }
 
     #[inline(always)]
     fn peek(&self) -> Peek<'_> {
+        self.seat.peek_at(self.upper.get())
+    }
+
+    #[inline(always)]
+    fn look(&self) -> Peek<'_> {
         self.seat.peek()
     }
 
@@ -103,10 +120,15 @@ impl sealed::Enter for Pinned<'_> {
     }
 
     #[inline(always)]
-    fn remember(&self, _table: *const ()) {}
+    fn remember(&self, _table: *const (), _looked: Peek<'_>) {}
 
     #[inline(always)]
     fn peek(&self) -> Peek<'_> {
+        self.0.peek()
+    }
+
+    #[inline(always)]
+    fn look(&self) -> Peek<'_> {
         self.0.peek()
     }
 
@@ -131,10 +153,11 @@ mod tests {
             [Quiet::quiescent, Quiet::flush, |quiet| drop(quiet.offline())];
         assert!(!quiet.knows(std::ptr::null()), "an empty set");
         for point in points {
-            quiet.remember(table);
-            assert!(quiet.knows(table));
+            quiet.remember(table, quiet.look());
+            assert!(quiet.knows(table) && quiet.peek().check());
             point(&mut quiet);
             assert!(!quiet.knows(table) && !quiet.knows(std::ptr::null()));
+            assert!(!quiet.peek().check() && quiet.look().check());
         }
     }
 }

@@ -169,6 +169,12 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     #[inline(never)]
     fn find_slowly(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
         let same = ItemSet::<P, S>::matcher(key);
+        let peek = self.entrance.peek();
+        // Behind its home line, as a rule.
+        let find = |table: &Table| table.find(hash, || peek.check(), &same);
+        if let Some(item) = self.set.core.at_hand(&self.entrance, find) {
+            return item;
+        }
         let item = self.visit(|visit| self.set.core.get(visit, hash, same));
         self.set.core.acquaint(&self.entrance);
         item

@@ -369,18 +369,7 @@ impl Table {
         may_follow: impl Fn() -> bool,
         same: impl Fn(Raw) -> bool,
     ) -> Option<Raw> {
-        self.find_from(self.home(hash), hash, may_follow, same)
-    }
-
-    /// The same from a line on.
-    #[inline(always)]
-    pub(super) fn find_from(
-        &self,
-        mut index: usize,
-        hash: u32,
-        may_follow: impl Fn() -> bool,
-        same: impl Fn(Raw) -> bool,
-    ) -> Option<Raw> {
+        let mut index = self.home(hash);
         loop {
             let line = self.line(index);
             let mut lanes = line.lanes_of(tag_of(hash));
