@@ -95,7 +95,9 @@ impl Six {
         let offset = lanes.0.trailing_zeros() as usize * (size_of::<AtomicPtr<()>>() / 2);
         debug_assert_eq!(offset, lanes.first() * size_of::<AtomicPtr<()>>());
         // SAFETY: lanes of this line, and at least one: the offset is that of an item.
-        unsafe { &*self.items.as_ptr().byte_add(offset) }
+        let item = unsafe { self.items.as_ptr().byte_add(offset) };
+        // SAFETY: in bounds, as above, and borrowed from the line.
+        unsafe { &*item }
     }
 
     /// The lanes with this tag, which is not [`NO_TAG`] (V1). No branch depends on them.
