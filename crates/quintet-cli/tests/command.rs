@@ -106,7 +106,7 @@ fn lines(output: &[u8]) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("one object per line")).collect()
 }
 
-const FIELDS: [&str; 20] = [
+const FIELDS: [&str; 21] = [
     "family",
     "workload",
     "table",
@@ -119,6 +119,7 @@ const FIELDS: [&str; 20] = [
     "p50_ns",
     "p9999_ns",
     "max_ns",
+    "max_own_ns",
     "disturbed",
     "jitter_ns",
     "bytes_per_entry",

@@ -148,6 +148,8 @@ pub(crate) struct Latency {
     pub(crate) p9999_ns: u64,
     /// The slowest undisturbed operation.
     pub(crate) max_ns: u64,
+    /// The slowest operation in which the thread ran all the time, page faults or not.
+    pub(crate) max_own_ns: u64,
     /// Operations set apart: a context switch, a page fault or stolen time fell into them.
     pub(crate) disturbed: u64,
     /// The worst gap of an empty loop of the same length.

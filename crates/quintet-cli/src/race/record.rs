@@ -25,6 +25,8 @@ pub(crate) struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_own_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) disturbed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) jitter_ns: Option<u64>,

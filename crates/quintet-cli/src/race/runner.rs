@@ -243,6 +243,7 @@ fn describe(record: &mut Record, samples: &[Sample]) {
     record.p9999_ns = over(&|s| s.latency.map(|l| l.p9999_ns as f64)).map(|ns| ns as u64);
     let latencies = || samples.iter().filter_map(|sample| sample.latency);
     record.max_ns = latencies().map(|latency| latency.max_ns).min();
+    record.max_own_ns = latencies().map(|latency| latency.max_own_ns).min();
     record.jitter_ns = latencies().map(|latency| latency.jitter_ns).max();
     let disturbed = latencies().min_by_key(|latency| latency.max_ns);
     record.disturbed = disturbed.map(|latency| latency.disturbed);
@@ -261,7 +262,7 @@ pub(crate) fn join_latency(records: &mut [Record]) {
         if let Some(timed) = timed.iter().find(same) {
             (record.p50_ns, record.p9999_ns) = (timed.p50_ns, timed.p9999_ns);
             (record.max_ns, record.disturbed) = (timed.max_ns, timed.disturbed);
-            record.jitter_ns = timed.jitter_ns;
+            (record.max_own_ns, record.jitter_ns) = (timed.max_own_ns, timed.jitter_ns);
         }
     }
 }

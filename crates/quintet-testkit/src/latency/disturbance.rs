@@ -15,6 +15,17 @@ pub(super) struct Known {
     read: Instant,
 }
 
+/// What happened to a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moved {
+    /// Nothing that is known.
+    Nothing,
+    /// It met pages that were not there, and nothing else.
+    Faults,
+    /// It did not run all the time.
+    Thread,
+}
+
 impl Known {
     pub(super) fn now() -> Self {
         Self {
@@ -24,17 +35,24 @@ impl Known {
         }
     }
 
-    /// Asks again, for stolen time as well if `ask_stolen` or if the last answer is old. Says whether a counter that was asked for moved;
+    /// Asks again, for stolen time as well if `ask_stolen` or if the last answer is old. Says which counter that was asked for moved;
     /// of an old answer about stolen time that means little.
-    pub(super) fn ask(&mut self, ask_stolen: bool) -> bool {
+    pub(super) fn ask(&mut self, ask_stolen: bool) -> Moved {
         let before = std::mem::replace(&mut self.faults_and_switches, faults_and_switches());
-        let moved = before != self.faults_and_switches;
-        if !ask_stolen && self.read.elapsed() < TICK {
-            return moved;
+        let (faults, switches) = self.faults_and_switches;
+        let mut moved = match (before.0 != faults, before.1 != switches) {
+            (_, true) => Moved::Thread,
+            (true, false) => Moved::Faults,
+            (false, false) => Moved::Nothing,
+        };
+        if ask_stolen || self.read.elapsed() >= TICK {
+            let stolen = std::mem::replace(&mut self.stolen, stolen_ticks());
+            self.read = Instant::now();
+            if ask_stolen && stolen != self.stolen {
+                moved = Moved::Thread;
+            }
         }
-        let stolen = std::mem::replace(&mut self.stolen, stolen_ticks());
-        self.read = Instant::now();
-        moved || (ask_stolen && stolen != self.stolen)
+        moved
     }
 }
 

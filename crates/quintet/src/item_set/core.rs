@@ -15,11 +15,12 @@
 //! **S6.** A table that has left the root is no longer changed. Who still reads it began before it left, and answers with what held
 //! when it left.
 
+use super::at_once::Taken;
 use super::builder::Settings;
 use super::shard::{self, Shard};
 use super::table::{Full, Raw, Table};
 use super::word::{Birth, shard_of};
-use crate::reclaim::{Domain, Peek, Visit};
+use crate::reclaim::{Domain, Visit};
 use crate::region::AllocError;
 use crate::sync::{AtomicPtr, AtomicUsize, CachePadded, Ordering};
 use std::ptr;
@@ -53,7 +54,7 @@ pub(crate) struct Outcome {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hint {
+pub(super) enum Hint {
     Nothing,
     /// Few places are left.
     Filling,
@@ -124,7 +125,17 @@ impl Core {
         self.shards.iter().map(|shard| shard.live()).sum()
     }
 
+    /// The shard of a stored hash.
+    #[inline(always)]
+    pub(super) fn shard(&self, hash: u32) -> &Shard {
+        let shard = shard_of(hash, self.settings.shard_bits);
+        debug_assert!(shard < self.shards.len());
+        // SAFETY: there are 2^shard_bits shards.
+        unsafe { self.shards.get_unchecked(shard) }
+    }
+
     /// What marks this set as busy.
+    #[inline(always)]
     pub(super) fn name(&self) -> *const () {
         ptr::from_ref(self).cast()
     }
@@ -154,20 +165,6 @@ impl Core {
             return Ok(Some(Pair { new, old: None }));
         }
         Ok(Some(Pair { new, old: Self::follow(visit, new.prev())? }))
-    }
-
-    /// The root in the usual case: it is alone, and the era has not moved on. `None` says nothing.
-    #[inline(always)]
-    pub(super) fn alone_at<'a>(&'a self, peek: Peek<'a>) -> Option<&'a Table> {
-        // ORDERING: Acquire: partner is the exchange that published the table.
-        let root = self.root.load(Ordering::Acquire);
-        if !peek.check() {
-            return None;
-        }
-        // SAFETY: as in `follow`.
-        let table = unsafe { root.as_ref() }?;
-        // ORDERING: Acquire: partner is `complete`: without a predecessor everything is in this table (S1).
-        table.prev().load(Ordering::Acquire).is_null().then_some(table)
     }
 
     /// The item of `hash` that is the `same`, or null.
@@ -233,17 +230,9 @@ impl Core {
         item: Raw,
     ) -> Result<Outcome, AllocError> {
         shard::assert_not_busy(self.name());
-        let shard = &self.shards[shard_of(hash, self.settings.shard_bits)];
+        let shard = self.shard(hash);
         shard.prefetch();
         self.approach(visit, hash);
-        if want != Want::New {
-            if let Some(outcome) = self.write_at_once(visit.peek(), shard, hash, &same, item) {
-                if outcome.hint != Hint::Nothing {
-                    self.take_hint(visit, outcome.hint);
-                }
-                return Ok(outcome);
-            }
-        }
         loop {
             let guard = shard.lock();
             let tried = self.try_write(visit, shard, hash, &same, want, item);
@@ -278,46 +267,6 @@ impl Core {
                 self.ready(visit, table);
             }
         }
-    }
-
-    /// Replaces or removes an item in the usual case: one table, and the item is in its home line. It is sought before the lock is taken: user code
-    /// runs without it, and memory arrives meanwhile. Under the lock the same item must still be there (it cannot have been freed, and so
-    /// none else has its address), its place must be of this hash, or the lock is not its own (L1), and the table still be alone (L2). `None` says that nothing has happened.
-    #[inline(always)]
-    fn write_at_once(
-        &self,
-        peek: Peek<'_>,
-        shard: &Shard,
-        hash: u32,
-        same: &impl Fn(Raw) -> bool,
-        item: Raw,
-    ) -> Option<Outcome> {
-        // ORDERING: Acquire: partner is the exchange that published the table.
-        let root = self.root.load(Ordering::Acquire);
-        if !peek.check() {
-            return None;
-        }
-        // SAFETY: as in `follow`.
-        let table = unsafe { root.as_ref() }?;
-        // Marked although no lock is held: what a write from inside is answered must not depend on where the item lies (L4).
-        let find = || table.find_at_home(hash, || peek.check(), same);
-        let (place, before) = shard::busy(self.name(), find)?;
-        let _guard = shard.lock();
-        // ORDERING: Relaxed: under the lock all three are up to date with what earlier writers of this shard saw or did (L2). The era is
-        // the one that the section announced, so its interval covers the births of both items.
-        let stands = ptr::eq(self.root.load(Ordering::Relaxed), root)
-            && table.prev().load(Ordering::Relaxed).is_null()
-            && table.hash_at(place) == hash
-            && ptr::eq(table.item_at(place), before)
-            && peek.check();
-        if !stands {
-            return None;
-        }
-        let taken = Some(table.birth(place).era());
-        table.set(place, item, Birth::of(peek.upper()));
-        let emptying = item.is_null() && shard.count_out();
-        let hint = if emptying { Hint::Emptying } else { Hint::Nothing };
-        Some(Outcome { before, taken, item, placed: !item.is_null(), hint })
     }
 
     /// One attempt under the shard's lock.
@@ -363,8 +312,7 @@ impl Core {
             outcome.taken = Some(new.birth(place).era());
             new.set(place, item, birth);
         } else if !item.is_null() {
-            new.place(shard, hash, &here, item, birth)?;
-            if new.is_nearly_full() {
+            if new.place(shard, hash, &here, item, birth)? {
                 outcome.hint = Hint::Filling;
             } else if here.looked_at > LONG_SEARCH {
                 outcome.hint = Hint::Crowded;
@@ -383,7 +331,7 @@ impl Core {
     }
 
     #[cold]
-    fn take_hint(&self, visit: &Visit<'_>, hint: Hint) {
+    pub(super) fn take_hint(&self, visit: &Visit<'_>, hint: Hint) {
         match hint {
             Hint::Nothing => {}
             Hint::Filling => self.consider_growing(visit),
@@ -423,6 +371,13 @@ impl Core {
 }
 
 impl Outcome {
+    /// An item was taken out, and `item` put in its place unless it is null.
+    #[inline(always)]
+    pub(crate) const fn changed(taken: Taken, item: Raw) -> Self {
+        let Taken { before, birth, .. } = taken;
+        Self { before, taken: Some(birth), item, placed: !item.is_null(), hint: Hint::Nothing }
+    }
+
     /// Nothing was changed.
     const fn nothing(before: Raw) -> Self {
         Self { before, taken: None, item: ptr::null_mut(), placed: false, hint: Hint::Nothing }

@@ -133,7 +133,7 @@ impl Core {
             return Ok(());
         }
         let shard = &self.shards[shard_of(hash, self.settings.shard_bits)];
-        new.place(shard, hash, &there, item, old.birth(place))
+        new.place(shard, hash, &there, item, old.birth(place)).map(drop)
     }
 
     /// Unlinks the old table, all of which is done (G5).

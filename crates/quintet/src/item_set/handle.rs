@@ -1,15 +1,18 @@
 //! A thread's access to a set.
 
 use super::ItemSet;
+use super::at_once::Taken;
 use super::core::{Outcome, Want};
 use super::entrance::{Entrance, Pinned, Quiet};
 use super::item::{Item, Pointer};
 use super::iter::Iter;
 use super::owned::{ArcRef, Removed};
+use super::table::Table;
 use crate::hash::DefaultHashBuilder;
 use crate::migrate::capacity_for;
 use crate::reclaim::{self, Visit};
 use crate::region::AllocError;
+use crate::sync::prefetch::prefetch_read;
 use std::fmt;
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
@@ -84,17 +87,18 @@ impl<'s, P: Pointer, S> Handle<'s, P, S> {
     /// A quiet point: no reference is held, as the borrow checker has seen. What was removed before may be freed.
     #[inline]
     pub fn quiescent(&mut self) {
-        self.entrance.seat().quiescent();
+        self.entrance.quiescent();
+        self.set.core.acquaint(&self.entrance);
     }
 
     /// A quiet point that lasts until the guard drops: for threads that park.
     pub fn offline(&mut self) -> Offline<'_> {
-        Offline(self.entrance.seat().offline())
+        Offline(self.entrance.offline())
     }
 
     /// A quiet point that also frees all it can, and gives back the memory of tables that were left.
     pub fn flush(&mut self) {
-        self.entrance.seat().flush();
+        self.entrance.flush();
     }
 }
 
@@ -123,8 +127,9 @@ impl<'s, P: Pointer, S, E: Entrance> Handle<'s, P, S, E> {
         unsafe { raw.cast::<P::Item>().as_ref() }
     }
 
-    /// Retires an item that was taken out of the set.
-    pub(super) fn retire(&self, raw: *mut (), birth: u64) {
+    /// An item that was taken out of the set, to be retired.
+    #[inline(always)]
+    fn piece(raw: *mut (), birth: u64) -> reclaim::Retired {
         unsafe fn free<P: Pointer>(place: *mut ()) -> reclaim::Freed {
             // SAFETY: made by `into_raw` of the same type, retired once.
             drop(unsafe { P::from_raw(place) });
@@ -132,7 +137,12 @@ impl<'s, P: Pointer, S, E: Entrance> Handle<'s, P, S, E> {
         }
         let bytes = size_of::<P::Item>();
         // SAFETY: pointers are `Send`, so any thread may drop them.
-        let piece = unsafe { reclaim::Retired::new(raw, bytes, birth, free::<P>) };
+        unsafe { reclaim::Retired::new(raw, bytes, birth, free::<P>) }
+    }
+
+    /// Retires an item that was taken out of the set.
+    pub(super) fn retire(&self, raw: *mut (), birth: u64) {
+        let piece = Self::piece(raw, birth);
         // SAFETY: both tables were changed before, and the writer that took the item out retires it.
         self.visit(|visit| unsafe { visit.retire(piece) });
     }
@@ -149,13 +159,8 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     fn find(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
         debug_assert_eq!(hash, self.set.hash_of(key), "ItemSet: a hash of another key");
         let same = ItemSet::<P, S>::matcher(key);
-        let peek = self.entrance.peek();
-        match self
-            .set
-            .core
-            .alone_at(peek)
-            .and_then(|table| table.glance(hash, || peek.check(), same))
-        {
+        let glance = |table: &Table| table.glance(hash, self.entrance.peek(), same);
+        match self.set.core.at_hand(&self.entrance, glance) {
             Some(item) => item,
             None => self.find_slowly(hash, key),
         }
@@ -164,7 +169,15 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     #[inline(never)]
     fn find_slowly(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
         let same = ItemSet::<P, S>::matcher(key);
-        self.visit(|visit| self.set.core.get(visit, hash, same))
+        let peek = self.entrance.peek();
+        // Behind its home line, as a rule.
+        let find = |table: &Table| table.find(hash, || peek.check(), &same);
+        if let Some(item) = self.set.core.at_hand(&self.entrance, find) {
+            return item;
+        }
+        let item = self.visit(|visit| self.set.core.get(visit, hash, same));
+        self.set.core.acquaint(&self.entrance);
+        item
     }
 
     /// The item of `key`, whose [hash](ItemSet::hash_of) is known. With a foreign hash the item is not found; debug builds panic.
@@ -191,7 +204,55 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     /// If a larger table is needed and memory for it cannot be had: see [`try_put`](Self::try_put).
     #[inline]
     pub fn put(&self, item: impl Into<P>) -> Option<&P::Item> {
-        self.retire_taken(expect(self.write_item(Want::Put, item.into())).0)
+        let raw = P::into_raw(item.into());
+        let unplaced = Unplaced::<P>(raw, PhantomData);
+        // SAFETY: a raw item of `P` that nobody else has; borrowed until the write has placed it.
+        let shown = unsafe { &*raw.cast::<P::Item>() };
+        let hash = self.set.hash_of_item(shown);
+        let same = ItemSet::<P, S>::item_matcher(shown);
+        match self.change_at_once(hash, &same, raw) {
+            Some(taken) => {
+                std::mem::forget(unplaced);
+                self.give_up(taken)
+            }
+            None => self.put_slowly(hash, unplaced),
+        }
+    }
+
+    #[inline(never)]
+    fn put_slowly(&self, hash: u32, item: Unplaced<P>) -> Option<&P::Item> {
+        // SAFETY: as in `put`.
+        let shown = unsafe { &*item.0.cast::<P::Item>() };
+        let same = ItemSet::<P, S>::item_matcher(shown);
+        self.retire_taken(expect(self.write_locked(hash, same, Want::Put, Some(item))).0)
+    }
+
+    /// Replaces or removes an item in the usual case. `None` says that nothing has happened.
+    #[inline(always)]
+    fn change_at_once(
+        &self,
+        hash: u32,
+        same: &impl Fn(*mut ()) -> bool,
+        item: *mut (),
+    ) -> Option<Taken> {
+        let core = &self.set.core;
+        // Its key lies somewhere in it; items longer than two lines are met half-way.
+        let expect = |raw: *mut ()| {
+            prefetch_read(raw);
+            prefetch_read(raw.wrapping_byte_add(size_of::<P::Item>().min(128) / 8 * 7));
+        };
+        core.at_hand(&self.entrance, |table| {
+            self.visit(|visit| core.change_at_once(visit, table, hash, same, expect, item))
+        })
+    }
+
+    /// Retires an item that was taken out at once, and shows it. What is ready has been freed before.
+    #[inline(always)]
+    fn give_up(&self, taken: Taken) -> Option<&P::Item> {
+        let piece = Self::piece(taken.before, taken.birth);
+        // SAFETY: as in `retire`.
+        self.visit(|visit| unsafe { visit.retire_only(piece) });
+        self.show(taken.before)
     }
 
     /// Puts an item into the set. If there is no memory for a table that is needed, the item is dropped and the set is as it was.
@@ -236,7 +297,14 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     #[inline]
     pub fn remove(&self, key: &KeyOf<P>) -> Option<&P::Item> {
         let same = ItemSet::<P, S>::matcher(key);
-        self.retire_taken(expect(self.write(self.set.hash_of(key), same, Want::Remove, None)).0)
+        let hash = self.set.hash_of(key);
+        match self.change_at_once(hash, &same, ptr::null_mut()) {
+            Some(taken) => {
+                self.visit(|visit| self.set.core.after_removal(visit, &taken));
+                self.give_up(taken)
+            }
+            None => self.retire_taken(expect(self.write_locked(hash, same, Want::Remove, None)).0),
+        }
     }
 
     /// Removes the item of `key`. Hands it back as an owner, which drops it when that is safe.
@@ -305,7 +373,24 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         item: Option<Unplaced<P>>,
     ) -> Result<(Outcome, Option<P>), AllocError> {
         let raw = item.as_ref().map_or(ptr::null_mut(), |item| item.0);
+        let tried = if want == Want::New { None } else { self.change_at_once(hash, &same, raw) };
+        let Some(taken) = tried else { return self.write_locked(hash, same, want, item) };
+        std::mem::forget(item);
+        self.visit(|visit| self.set.core.after_removal(visit, &taken));
+        Ok((Outcome::changed(taken, raw), None))
+    }
+
+    /// The same under the lock from the beginning.
+    fn write_locked(
+        &self,
+        hash: u32,
+        same: impl Fn(*mut ()) -> bool,
+        want: Want,
+        item: Option<Unplaced<P>>,
+    ) -> Result<(Outcome, Option<P>), AllocError> {
+        let raw = item.as_ref().map_or(ptr::null_mut(), |item| item.0);
         let outcome = self.visit(|visit| self.set.core.write(visit, hash, same, want, raw))?;
+        self.set.core.acquaint(&self.entrance);
         match item {
             Some(item) if outcome.placed => {
                 std::mem::forget(item);

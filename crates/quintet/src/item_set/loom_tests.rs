@@ -113,6 +113,8 @@ fn set_of(key: u32) -> (Shared<Set>, Member, Member) {
     let (ours, theirs) = (Member::of(&set), Member::of(&set));
     ours.resize(2);
     assert_eq!(ours.put(key, 10), None);
+    // From here on both remember the table, and change it at once where they can.
+    assert_eq!((ours.get(key), theirs.get(key)), (Some(10), Some(10)));
     (set, ours, theirs)
 }
 

@@ -5,12 +5,14 @@
 //! | `item` | [`Item`], [`Keyed`], [`Pointer`]: what a set holds |
 //! | `handle`, `entrance`, `owned`, `iter` | a thread's access, and what it is given |
 //! | `core` | the pair of tables: find, put, remove |
+//! | `at_once` | the usual case of these, in few instructions |
 //! | `grow` | when a table is left, and how everybody moves on |
 //! | `table`, `plan`, `word` | one table, what it is made with, and its packed words |
 //! | `shard` | the writers' locks, and the watch over user code under them |
 //! | `builder`, `stats` | settings, figures |
 #![doc = include_str!("../../docs/item_set.md")]
 
+mod at_once;
 mod builder;
 mod core;
 mod entrance;

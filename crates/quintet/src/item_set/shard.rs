@@ -107,6 +107,7 @@ thread_local_cell! {
 struct Restore(*const Busy);
 
 impl Drop for Restore {
+    #[inline(always)]
     fn drop(&mut self) {
         let _ = INNERMOST.try_with(|innermost| innermost.set(self.0));
     }

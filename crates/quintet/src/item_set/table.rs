@@ -13,7 +13,7 @@
 //! Lines at the end of a shard's range are shared with the shard before, so the claim is an exchange. A place that another shard has claimed
 //! has another hash, or none yet: under the lock of its own shard a hash is found by its marks.
 //! **T4.** Fewer places are dealt out than there are, even if each shard holds back its count of one batch: a probe ends.
-//! **T5.** A place is dealt out only if there is one; asking a full table changes nothing, however often.
+//! **T5.** A place is dealt out only if there is one. Asking a full table gives nothing, however often: the count of slots runs on, in 64 bits.
 //! **T6.** Births are read and written under the shard's lock only.
 //! **T7.** A table owns its successor until the root has moved on to it. If the root goes another way (`rebuild`), the successor is dropped
 //! with the table: whoever knew of it knew it from here, and is gone.
@@ -250,7 +250,12 @@ impl Table {
     /// So many places are dealt out that the next table should be prepared.
     #[inline(always)]
     pub(crate) fn is_nearly_full(&self) -> bool {
-        self.used() >= self.capacity - self.capacity / 16
+        self.used() >= self.filling_from()
+    }
+
+    #[inline(always)]
+    const fn filling_from(&self) -> usize {
+        self.capacity - self.capacity / 16
     }
 
     #[inline(always)]
@@ -274,7 +279,7 @@ impl Table {
     }
 
     #[inline(always)]
-    fn line(&self, index: usize) -> &Six {
+    pub(super) fn line(&self, index: usize) -> &Six {
         debug_assert!(index < self.lines.len());
         // SAFETY: a home has `line_bits` bits, and `line_after` stays within the ring of 2^line_bits lines.
         unsafe { self.lines.get_unchecked(index) }
@@ -282,10 +287,18 @@ impl Table {
 
     #[inline(always)]
     fn mark(&self, place: usize) -> &Mark {
-        &self.marks[(place >> LANE_BITS) * LANES + lane_of(place)]
+        self.mark_of(place >> LANE_BITS, lane_of(place))
+    }
+
+    #[inline(always)]
+    pub(super) fn mark_of(&self, line: usize, lane: usize) -> &Mark {
+        debug_assert!(line < self.lines.len() && lane < LANES);
+        // SAFETY: there are LANES marks for each line; for lines see `line`, and a lane is that of a place.
+        unsafe { self.marks.get_unchecked(line * LANES + lane) }
     }
 
     /// The hash at a place; EMPTY if it has none, or is just being claimed by another shard.
+    #[inline(always)]
     pub(crate) fn hash_at(&self, place: usize) -> u32 {
         if !is_place(place) {
             return EMPTY;
@@ -334,52 +347,17 @@ impl Table {
         prefetch_read(self.lines.as_ptr().wrapping_add(self.home(hash)));
     }
 
-    /// Asks the cache for the line where a search starts, and its marks, which will be written.
+    /// Asks the cache for the line where a search starts, which will be written.
+    #[inline(always)]
+    pub(crate) fn prefetch_line(&self, hash: u32) {
+        prefetch_write(self.lines.as_ptr().wrapping_add(self.home(hash)));
+    }
+
+    /// The same with its marks.
     #[inline(always)]
     pub(crate) fn prefetch_to_write(&self, hash: u32) {
-        let home = self.home(hash);
-        prefetch_write(self.lines.as_ptr().wrapping_add(home));
-        prefetch_write(self.marks.as_ptr().wrapping_add(home * LANES));
-    }
-
-    /// The place and item of `hash` that is the `same`, if it is where most are: in its home line. Needs no lock; a later look decides.
-    #[inline(always)]
-    pub(crate) fn find_at_home(
-        &self,
-        hash: u32,
-        may_follow: impl Fn() -> bool,
-        same: impl Fn(Raw) -> bool,
-    ) -> Option<(usize, Raw)> {
-        let home = self.home(hash);
-        let line = self.line(home);
-        let lanes = line.lanes_of(tag_of(hash));
-        if lanes.is_empty() {
-            return None;
-        }
-        // ORDERING: Acquire, as in `item_at`.
-        let item = line.first_item(lanes).load(Ordering::Acquire);
-        let found = !item.is_null() && may_follow() && same(item);
-        found.then_some((home << LANE_BITS | lanes.first(), item))
-    }
-
-    /// The item of `hash` that is the `same`, or null, as far as one look at its home line tells: that is where most are. `None` says
-    /// nothing. Without a loop, so that little of it stands between two lookups of a caller.
-    #[inline(always)]
-    pub(crate) fn glance(
-        &self,
-        hash: u32,
-        may_follow: impl Fn() -> bool,
-        same: impl Fn(Raw) -> bool,
-    ) -> Option<Raw> {
-        let line = self.line(self.home(hash));
-        let lanes = line.lanes_of(tag_of(hash));
-        if lanes.is_empty() {
-            return (!line.unused().is_empty()).then_some(ptr::null_mut());
-        }
-        // ORDERING: Acquire, as in `item_at`.
-        let item = line.first_item(lanes).load(Ordering::Acquire);
-        let found = !item.is_null() && may_follow() && same(item);
-        found.then_some(item)
+        self.prefetch_line(hash);
+        prefetch_write(self.marks.as_ptr().wrapping_add(self.home(hash) * LANES));
     }
 
     /// Looks for an item of `hash` that is the `same`; null items are passed over. `None` if `may_follow` forbids to look at an
@@ -456,7 +434,7 @@ impl Table {
         line.item(lane_of(place)).store(item, Ordering::Release);
     }
 
-    /// Adds an item that was sought in vain. The caller has held the lock of its shard since.
+    /// Adds an item that was sought in vain. The caller has held the lock of its shard since. Says whether the table is filling up.
     #[inline(always)]
     pub(crate) fn place(
         &self,
@@ -465,19 +443,19 @@ impl Table {
         sought: &Sought,
         item: Raw,
         birth: Birth,
-    ) -> Result<(), Full> {
+    ) -> Result<bool, Full> {
         if let Some(place) = sought.free {
             self.set(place, item, birth);
-            return Ok(());
+            return Ok(false);
         }
-        let slot = self.deal(shard)?;
+        let (slot, filling) = self.deal(shard)?;
         let place = self.claim(hash, sought.end);
         if let Some(order) = &self.order {
             // ORDERING: Release: partner is the walk's Acquire; the item follows below.
             order[slot].store(place as u32 + 1, Ordering::Release);
         }
         self.set(place, item, birth);
-        Ok(())
+        Ok(filling)
     }
 
     /// Claims the first unused place from `index` on (T1).
@@ -507,25 +485,23 @@ impl Table {
         }
     }
 
-    /// Deals out a place (T5). Its slot, if the table is ordered.
+    /// Deals out a place (T5). Its slot, if the table is ordered, and whether the next table should be prepared.
     #[inline(always)]
-    fn deal(&self, shard: &Shard) -> Result<usize, Full> {
+    fn deal(&self, shard: &Shard) -> Result<(usize, bool), Full> {
+        if self.order.is_some() {
+            // ORDERING: Relaxed, as in `used`. At once: a look before, or after, would fetch the line again that all inserts share.
+            // 64 bits keep it from coming round.
+            let slot = self.used.fetch_add(1, Ordering::Relaxed) + 1;
+            let slot = usize::try_from(slot).ok().filter(|slot| *slot <= self.capacity);
+            return slot.map(|slot| (slot, slot >= self.filling_from())).ok_or(Full);
+        }
         if self.is_full() {
             return Err(Full);
         }
-        if self.order.is_none() {
-            if shard.count_dealt(ptr::from_ref(self).cast(), self.batch) {
-                // ORDERING: Relaxed, as in `used`.
-                self.used.fetch_add(u64::from(self.batch), Ordering::Relaxed);
-            }
-            return Ok(0);
+        if shard.count_dealt(ptr::from_ref(self).cast(), self.batch) {
+            // ORDERING: Relaxed, as in `used`.
+            self.used.fetch_add(u64::from(self.batch), Ordering::Relaxed);
         }
-        // ORDERING: Relaxed, as in `used`. The check above keeps the counter within the number of threads of its end, and 64
-        // bits keep it from coming round.
-        let slot = self.used.fetch_add(1, Ordering::Relaxed) + 1;
-        if slot > self.capacity as u64 {
-            return Err(Full);
-        }
-        usize::try_from(slot).map_err(|_| Full)
+        Ok((0, self.is_nearly_full()))
     }
 }

@@ -233,3 +233,49 @@ quintet_testkit::assert_send!(Handle<'static, Box<Record>>);
 quintet_testkit::assert_not_sync!(Handle<'static, Box<Record>>);
 quintet_testkit::assert_not_send!(Pin<'static, Box<Record>>);
 quintet_testkit::assert_not_sync!(Pin<'static, Box<Record>>);
+
+/// What is left when everything has been removed, without a flush: a small table, and the last batches of items.
+#[test]
+fn removing_everything_gives_the_memory_back() {
+    let set = ItemSet::<Box<Record>>::new();
+    let mut handle = set.handle();
+    let (mut peak, items) = (0, 1_000_000);
+    for key in 0..items {
+        assert!(handle.put(record(key, key)).is_none());
+        if key % 256 == 0 {
+            handle.quiescent();
+            peak = peak.max(set.memory_used() + set.len() * size_of::<Record>());
+        }
+    }
+    for key in 0..items {
+        assert!(handle.remove(&key).is_some());
+        if key % 256 == 0 {
+            handle.quiescent();
+        }
+    }
+    handle.quiescent();
+    let left = set.memory_used();
+    assert!(left <= peak / 20, "{left} of {peak} bytes");
+}
+
+/// One handle puts, removes and looks while another moves the set on, without a quiet point in between: what it remembers of the table is no
+/// longer true, and must not be believed.
+#[test]
+fn a_handle_follows_the_set_without_a_quiet_point() {
+    let set = ItemSet::<Box<Record>>::builder().shards(1).build();
+    let (mut ours, theirs) = (set.handle(), set.handle());
+    for key in 0..20 {
+        assert!(ours.put(record(key, 0)).is_none());
+    }
+    ours.quiescent();
+    for round in 1..6 {
+        assert_eq!(value(ours.get(&3)), Some(round - 1));
+        theirs.reserve(40 << (2 * round));
+        assert_eq!(value(theirs.put(record(3, round))), Some(round - 1));
+        assert_eq!(value(ours.get(&3)), Some(round), "not from the table that was left");
+        assert_eq!(value(ours.put(record(4, round))), Some(round - 1));
+        assert_eq!(value(theirs.get(&4)), Some(round));
+        assert_eq!(value(ours.remove(&5)), if round == 1 { Some(0) } else { None });
+        assert!(theirs.get(&5).is_none());
+    }
+}

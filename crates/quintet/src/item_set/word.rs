@@ -20,6 +20,14 @@ impl Birth {
 
     #[inline(always)]
     pub(crate) const fn of(era: u64) -> Self {
+        if era < 1 << Self::MANTISSA {
+            return Self(era as u32);
+        }
+        Self::of_late(era)
+    }
+
+    #[cold]
+    const fn of_late(era: u64) -> Self {
         let exponent = (u64::BITS - era.leading_zeros()).saturating_sub(Self::MANTISSA);
         if exponent > 31 {
             return Self(u32::MAX);

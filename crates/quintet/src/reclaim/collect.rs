@@ -16,53 +16,75 @@ pub const BATCH_BYTES: usize = 256 << 10;
 /// Pieces from this size on are freed as soon as they may: they are few, and hold much.
 const LARGE: usize = 4 << 10;
 
+/// The cache is asked for a piece so many before it is freed.
+const AHEAD: usize = 2;
+
 /// Adds a piece to the seat's batch.
+#[inline(always)]
 pub(super) fn retire(core: &Core, seat: &SeatState, piece: Retired) {
-    // ORDERING: Relaxed: our own statistics.
-    let bytes = seat.bytes.load(Ordering::Relaxed) + piece.bytes();
-    let items = seat.items.load(Ordering::Relaxed) + 1;
-    seat.count(items, bytes);
-    seat.bag_bytes.set(seat.bag_bytes.get() + piece.bytes());
+    let piece_bytes = piece.bytes();
+    let (items, bytes) = seat.counted();
+    seat.count(items + 1, bytes + piece_bytes);
+    let bag_bytes = seat.bag_bytes.get() + piece_bytes;
+    seat.bag_bytes.set(bag_bytes);
+    if piece_bytes >= LARGE {
+        seat.bag_mixed.set(true);
+    }
     let in_bag = {
         let mut bag = seat.bag.borrow_mut();
         bag.push(piece);
         bag.len()
     };
-    if in_bag >= BATCH || seat.bag_bytes.get() >= BATCH_BYTES {
-        seat.ask(DUE);
-        // A section that goes on retiring collects while it is open; others when they are left.
-        if !seat.is_inside() || in_bag >= 2 * BATCH {
-            collect(core, seat, false);
-        }
+    if in_bag >= BATCH || bag_bytes >= BATCH_BYTES {
+        bag_is_full(core, seat, in_bag);
     }
-    free_some(core, seat);
+}
+
+#[cold]
+fn bag_is_full(core: &Core, seat: &SeatState, in_bag: usize) {
+    seat.ask(DUE);
+    // A section that goes on retiring collects while it is open; others when they are left.
+    if !seat.is_inside() || in_bag >= 2 * BATCH {
+        collect(core, seat, false);
+    }
 }
 
 /// Frees the next piece that is past its grace period: one for each that is retired, so that no operation pays for a whole batch, and the
 /// allocator gets back as much as it gives. Two if many have gathered, behind a reader that slept.
-#[inline]
-fn free_some(core: &Core, seat: &SeatState) {
-    let many = match seat.ready.borrow().len() {
-        0 => return,
-        ready => ready > 2 * BATCH,
-    };
-    if seat.collecting.replace(true) {
+#[inline(always)]
+pub(super) fn free_some(core: &Core, seat: &SeatState) {
+    if seat.collecting.get() {
         return;
     }
+    let Some((piece, left)) = next_ready(seat) else { return };
+    seat.collecting.set(true);
     let _collecting = Collecting(seat);
-    for _ in 0..1 + usize::from(many) {
-        // Not borrowed while the piece is freed: user code may retire more.
-        let Some(piece) = seat.ready.borrow_mut().pop() else { return };
-        if let Some(next) = seat.ready.borrow().last() {
-            next.prefetch();
+    free_one(core, seat, piece);
+    if left > 2 * BATCH {
+        if let Some((piece, _)) = next_ready(seat) {
+            free_one(core, seat, piece);
         }
-        // ORDERING: Relaxed: our own statistics.
-        let (items, bytes) =
-            (seat.items.load(Ordering::Relaxed), seat.bytes.load(Ordering::Relaxed));
-        seat.count(items - 1, bytes - piece.bytes());
-        if let Some(rest) = piece.step() {
-            return_later(core, rest);
-        }
+    }
+}
+
+/// Takes out the next piece to be freed, and says how many are left. The lists are not borrowed while it is freed: user code may retire more.
+#[inline(always)]
+fn next_ready(seat: &SeatState) -> Option<(Retired, usize)> {
+    let mut ready = seat.ready.borrow_mut();
+    let piece = ready.pop()?;
+    let left = ready.len();
+    if let Some(next) = ready.get(left.wrapping_sub(AHEAD)) {
+        next.prefetch();
+    }
+    Some((piece, left))
+}
+
+#[inline(always)]
+fn free_one(core: &Core, seat: &SeatState, piece: Retired) {
+    let (items, bytes) = seat.counted();
+    seat.count(items - 1, bytes - piece.bytes());
+    if let Some(rest) = piece.step() {
+        return_later(core, rest);
     }
 }
 
@@ -70,6 +92,7 @@ fn free_some(core: &Core, seat: &SeatState) {
 struct Collecting<'a>(&'a SeatState);
 
 impl Drop for Collecting<'_> {
+    #[inline(always)]
     fn drop(&mut self) {
         self.0.collecting.set(false);
     }
@@ -83,13 +106,15 @@ pub(super) fn free_ready(core: &Core, seat: &SeatState) {
     let _collecting = Collecting(seat);
     let ready = seat.ready.take();
     let bytes: usize = ready.iter().map(Retired::bytes).sum();
-    // ORDERING: Relaxed: our own statistics.
-    let (items, held) = (seat.items.load(Ordering::Relaxed), seat.bytes.load(Ordering::Relaxed));
+    let (items, held) = seat.counted();
     seat.count(items - ready.len(), held - bytes);
     free_stepwise(core, ready);
 }
 
 /// Seals the seat's batch and frees what no section can refer to (E4). With `all`, looks at everything kept as well.
+///
+/// In the usual case nothing is looked at: a batch of small pieces waits as it is until the next collection, and if no section is
+/// left then that was open when it was sealed, all of it is past its grace period.
 pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
     // A piece's own drop may retire or leave a section: its garbage waits for the next round.
     if seat.collecting.replace(true) {
@@ -100,8 +125,9 @@ pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
     let mut batch = seat.bag.take();
     let mut kept = seat.kept.take();
     let mut ready = seat.ready.take();
-    adopt(core, &mut batch, &mut kept);
-    if seal(core, &mut batch) {
+    let mixed = adopt(core, seat, &mut batch, &mut kept, &mut ready) || seat.bag_mixed.get();
+    let whole = !(mixed || all || MODEL);
+    if let Some(stamp) = seal(core, &batch) {
         let scan = Scan::of(core);
         // Small pieces wait for their turn; with `all`, nothing waits.
         let mut sort = |piece: Retired| {
@@ -115,18 +141,33 @@ pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
         if all || kept.is_worth_a_look(scan.floor) {
             kept.look(&mut sort);
         }
-        batch.drain(..).filter_map(sort).for_each(|piece| kept.push(piece));
+        let mut spare = Vec::new();
+        if kept.last.0 < scan.floor {
+            spare = std::mem::take(&mut kept.last.1);
+        }
+        // Held back for the second time: who holds what is asked piece by piece.
+        kept.take_last().into_iter().filter_map(&mut sort).for_each(|piece| kept.push(piece));
+        if !whole {
+            batch.iter_mut().for_each(|piece| piece.retire = stamp);
+            batch.drain(..).filter_map(sort).for_each(|piece| kept.push(piece));
+        }
+        move_all(&mut spare, &mut ready);
+        if whole && stamp < scan.floor {
+            move_all(&mut batch, &mut ready);
+        } else if whole {
+            kept.last = (stamp, std::mem::replace(&mut batch, spare));
+        }
         kept.set_floor(scan.floor);
     }
-    let held = batch.iter().chain(&ready);
-    let (items, bytes) = held.fold((0, 0), |(n, sum), piece| (n + 1, sum + piece.bytes()));
-    let (items, bytes) = (items + kept.len(), bytes + kept.bytes());
+    let (items, bytes) = seat.counted();
+    let freed: usize = free.iter().map(Retired::bytes).sum();
+    seat.count(items - free.len(), bytes - freed);
     // Nothing of ours is borrowed while pieces are freed: user code may retire more.
     seat.bag_bytes.set(batch.iter().map(Retired::bytes).sum());
+    seat.bag_mixed.set(mixed && !batch.is_empty());
     seat.bag.replace(batch);
     seat.kept.replace(kept);
     seat.ready.replace(ready);
-    seat.count(items, bytes);
     let outcome = catch_unwind(AssertUnwindSafe(|| free_stepwise(core, free)));
     seat.collecting.set(false);
     if all {
@@ -135,33 +176,51 @@ pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
     propagate(outcome.err());
 }
 
-/// Takes over what vacated seats left behind.
-fn adopt(core: &Core, batch: &mut Vec<Retired>, kept: &mut Kept) {
-    let has_garbage = |seat: &SeatState| seat.items.load(Ordering::Relaxed) > 0;
-    while let Some(vacated) = Roster::take_vacant(&core.roster, has_garbage) {
-        batch.append(&mut vacated.bag.borrow_mut());
-        vacated.bag_bytes.set(0);
-        let theirs = vacated.kept.borrow_mut().take();
-        kept.adopt(theirs.into_iter().chain(vacated.ready.take()));
-        vacated.count(0, 0);
+/// Moves all pieces of one list to another, in any order: the fewer are moved, and both keep their memory.
+fn move_all(from: &mut Vec<Retired>, to: &mut Vec<Retired>) {
+    if to.len() < from.len() {
+        std::mem::swap(from, to);
     }
+    to.append(from);
 }
 
-/// Stamps the batch and runs its barrier. False if the barrier was refused: nothing may be freed (E6).
-fn seal(core: &Core, batch: &mut [Retired]) -> bool {
+/// Takes over what vacated seats left behind. True if that was something.
+fn adopt(
+    core: &Core,
+    seat: &SeatState,
+    batch: &mut Vec<Retired>,
+    kept: &mut Kept,
+    ready: &mut Vec<Retired>,
+) -> bool {
+    let mut adopted = false;
+    while let Some(vacated) = Roster::take_vacant(&core.roster, |seat| seat.counted().0 > 0) {
+        let ((items, bytes), (more, more_bytes)) = (seat.counted(), vacated.counted());
+        seat.count(items + more, bytes + more_bytes);
+        batch.append(&mut vacated.bag.borrow_mut());
+        vacated.bag_bytes.set(0);
+        vacated.bag_mixed.set(false);
+        kept.adopt(vacated.kept.borrow_mut().take().into_iter());
+        ready.append(&mut vacated.ready.borrow_mut());
+        vacated.count(0, 0);
+        adopted = true;
+    }
+    adopted
+}
+
+/// Runs the barrier of a batch and returns its stamp. `None` if the barrier was refused: nothing may be freed (E6).
+fn seal(core: &Core, batch: &[Retired]) -> Option<u64> {
     if batch.is_empty() {
         // What is kept has had its barrier (E5).
-        return true;
+        return Some(0);
     }
     // ORDERING: AcqRel: the unlinks come before (Release, partner: enter's Acquire load of the era); one RMW per
     // batch, never a plain load (E2).
     let stamp = core.pulse.era.fetch_add(1, Ordering::AcqRel);
     if !core.pulse.barrier.heavy() {
         core.refused.fetch_add(1, Ordering::Relaxed);
-        return false;
+        return None;
     }
-    batch.iter_mut().for_each(|piece| piece.retire = stamp);
-    true
+    Some(stamp)
 }
 
 /// The intervals of all seats that are inside, at one look.

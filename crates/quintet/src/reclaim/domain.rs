@@ -132,8 +132,14 @@ impl Domain {
     /// Frees one step of a large piece, if one is waiting. True if more waits.
     #[inline]
     pub fn return_piece(&self) -> bool {
+        self.is_returning() && collect::return_piece(&self.core)
+    }
+
+    /// Whether a large piece waits for its next step.
+    #[inline(always)]
+    pub fn is_returning(&self) -> bool {
         // ORDERING: Relaxed: a hint.
-        self.core.pulse.returns.load(Ordering::Relaxed) != 0 && collect::return_piece(&self.core)
+        self.core.pulse.returns.load(Ordering::Relaxed) != 0
     }
 
     /// How much waits.

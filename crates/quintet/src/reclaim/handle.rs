@@ -113,6 +113,13 @@ impl QuietHandle {
         Peek::new(&self.inner.core, self.inner.seat.upper())
     }
 
+    /// The same for who remembers the [`upper`](Peek::upper) of an earlier look in the same section; 0 for none.
+    #[inline(always)]
+    pub fn peek_at(&self, upper: u64) -> Peek<'_> {
+        debug_assert!(upper <= self.inner.seat.upper());
+        Peek::new(&self.inner.core, upper)
+    }
+
     /// A quiet point: no reference is held. Everything retired before it may go.
     #[inline]
     pub fn quiescent(&mut self) {

@@ -42,8 +42,8 @@
 //! A reader asleep inside a section holds back what was alive when it fell asleep, what was born within its interval, and nothing
 //! else: pieces born later are freed around it. A section that announced `upper = MAX` (iterators, long guards)
 //! holds back everything retired while it lasts. Besides, each seat keeps at most [`BATCH`] pieces or
-//! [`BATCH_BYTES`] bytes that wait for their batch to fill, and about as many that are past their grace period: small pieces are freed one for each that is
-//! retired, or by [`Domain::flush`].
+//! [`BATCH_BYTES`] bytes that wait for their batch to fill, as many that were sealed last and are looked at when the next batch is, and up to twice as many
+//! that are past their grace period: small pieces are freed one for each that is retired, or by [`Domain::flush`].
 //!
 //! # Costs
 //!

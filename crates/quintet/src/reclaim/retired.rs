@@ -1,6 +1,6 @@
 //! One piece of garbage.
 
-use crate::sync::prefetch::prefetch_read;
+use crate::sync::prefetch::prefetch_write;
 
 /// What a call of a piece's `free` achieved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,13 +58,14 @@ impl Retired {
         self.bytes
     }
 
-    /// Asks the cache for what freeing the piece touches first: what lies before it, a count or the allocator's.
+    /// Asks the cache for what freeing the piece writes first: what lies before it, a count or the allocator's.
     #[inline(always)]
     pub(super) fn prefetch(&self) {
-        prefetch_read(self.place.wrapping_byte_sub(16));
+        prefetch_write(self.place.wrapping_byte_sub(16));
     }
 
     /// Frees one step of the piece and hands it back if there is more to do.
+    #[inline(always)]
     pub(super) fn step(self) -> Option<Self> {
         // SAFETY: pieces come here after their grace period (E1), and not again after `Done`.
         match unsafe { (self.free)(self.place) } {

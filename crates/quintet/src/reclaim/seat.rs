@@ -39,6 +39,8 @@ pub(super) struct SeatState {
     pub(super) bag: RefCell<Vec<Retired>>,
     /// Bytes of the pieces in `bag`.
     pub(super) bag_bytes: Cell<usize>,
+    /// One of them is large, or not ours: they are looked at one by one.
+    pub(super) bag_mixed: Cell<bool>,
     pub(super) kept: RefCell<Kept>,
     /// Pieces past their grace period, freed one by one.
     pub(super) ready: RefCell<Vec<Retired>>,
@@ -49,6 +51,8 @@ pub(super) struct SeatState {
 /// Sealed pieces that some seat still holds back (E5).
 #[derive(Debug, Default)]
 pub(super) struct Kept {
+    /// The last batch, and its stamp, which its pieces do not have yet. In the usual case it goes as a whole at the next collection.
+    pub(super) last: (u64, Vec<Retired>),
     pieces: Vec<Retired>,
     /// Bytes of the pieces.
     bytes: usize,
@@ -70,10 +74,6 @@ impl Kept {
         self.pieces.len()
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// Is it worth looking at each piece again, now that `floor` is the smallest `lower`?
     pub(super) fn is_worth_a_look(&self, floor: u64) -> bool {
         floor > self.floor || self.len() >= self.look_at || self.bytes >= self.look_at_bytes
@@ -81,7 +81,8 @@ impl Kept {
 
     /// Takes out what `may` be freed.
     pub(super) fn look(&mut self, mut may: impl FnMut(Retired) -> Option<Retired>) {
-        for piece in self.take() {
+        self.bytes = 0;
+        for piece in std::mem::take(&mut self.pieces) {
             if let Some(piece) = may(piece) {
                 self.push(piece);
             }
@@ -95,6 +96,13 @@ impl Kept {
         self.floor = floor;
     }
 
+    /// Gives the last batch its stamp, piece by piece, and hands it over.
+    pub(super) fn take_last(&mut self) -> Vec<Retired> {
+        let (stamp, mut pieces) = std::mem::take(&mut self.last);
+        pieces.iter_mut().for_each(|piece| piece.retire = stamp);
+        pieces
+    }
+
     /// Takes over what another seat has left; the next look is due at once.
     pub(super) fn adopt(&mut self, pieces: impl Iterator<Item = Retired>) {
         pieces.for_each(|piece| self.push(piece));
@@ -103,7 +111,9 @@ impl Kept {
 
     /// Takes all.
     pub(super) fn take(&mut self) -> Vec<Retired> {
-        std::mem::take(self).pieces
+        let mut pieces = self.take_last();
+        pieces.append(&mut std::mem::take(self).pieces);
+        pieces
     }
 }
 
@@ -146,6 +156,7 @@ impl SeatState {
             bytes: AtomicUsize::new(0),
             bag: RefCell::new(Vec::new()),
             bag_bytes: Cell::new(0),
+            bag_mixed: Cell::new(false),
             kept: RefCell::new(Kept::default()),
             ready: RefCell::new(Vec::new()),
             orphan: Cell::new(None),
@@ -278,9 +289,17 @@ impl SeatState {
     }
 
     /// Publishes how much garbage lies here.
+    #[inline(always)]
     pub(super) fn count(&self, items: usize, bytes: usize) {
         // ORDERING: Relaxed: statistics.
         self.items.store(items, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// How much garbage lies here: pieces, and their bytes.
+    #[inline(always)]
+    pub(super) fn counted(&self) -> (usize, usize) {
+        // ORDERING: Relaxed: statistics, and by the owner its own stores.
+        (self.items.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }
 }

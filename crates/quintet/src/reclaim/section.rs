@@ -151,6 +151,22 @@ impl<'a> Visit<'a> {
     /// No path from the root leads to the piece any more, and it is retired once.
     pub unsafe fn retire(&self, piece: Retired) {
         collect::retire(self.core, self.seat, piece);
+        collect::free_some(self.core, self.seat);
+    }
+
+    /// The same without freeing what is ready: the caller has done that, by [`free_some`](Self::free_some).
+    ///
+    /// # Safety
+    /// As for [`retire`](Self::retire).
+    #[inline(always)]
+    pub unsafe fn retire_only(&self, piece: Retired) {
+        collect::retire(self.core, self.seat, piece);
+    }
+
+    /// Frees the next piece that is past its grace period, as [`retire`](Self::retire) does: for callers that have a better moment for it.
+    #[inline(always)]
+    pub fn free_some(&self) {
+        collect::free_some(self.core, self.seat);
     }
 
     /// The present era: the birth stamp of what is published next (E2).

@@ -91,8 +91,13 @@ impl Six {
     #[inline(always)]
     pub(crate) fn first_item(&self, lanes: Lanes) -> &AtomicPtr<()> {
         debug_assert!(!lanes.is_empty());
-        // SAFETY: lanes of this line, and at least one: its number is below LANES.
-        unsafe { self.items.get_unchecked(lanes.first()) }
+        // Each lane has two bits, so the first of them is at half the size of an item times its lane: no need to halve and multiply.
+        let offset = lanes.0.trailing_zeros() as usize * (size_of::<AtomicPtr<()>>() / 2);
+        debug_assert_eq!(offset, lanes.first() * size_of::<AtomicPtr<()>>());
+        // SAFETY: lanes of this line, and at least one: the offset is that of an item.
+        let item = unsafe { self.items.as_ptr().byte_add(offset) };
+        // SAFETY: in bounds, as above, and borrowed from the line.
+        unsafe { &*item }
     }
 
     /// The lanes with this tag, which is not [`NO_TAG`] (V1). No branch depends on them.
@@ -125,7 +130,7 @@ impl Six {
                 "pcmpeqw {sought}, xmmword ptr [{line}]",
                 "pmovmskb {lanes:e}, {sought}",
                 sought = out(xmm_reg) _,
-                tag = in(reg) u32::from(tag),
+                tag = in(reg) tag, // whose upper half is not looked at
                 line = in(reg) self,
                 lanes = lateout(reg) lanes,
                 options(nostack, preserves_flags),

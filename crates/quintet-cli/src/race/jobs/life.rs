@@ -55,6 +55,9 @@ impl<T: Kind, M: Map<T>> Bench for Life<T, M> {
     }
 }
 
+/// The warm-up of a growth has so many keys at most.
+const WARM_UP: u64 = 1_000_000;
+
 /// Inserts into a map that starts empty.
 pub(super) struct Grow<T, M> {
     map: Option<M>,
@@ -80,10 +83,12 @@ impl<T: Kind, M: Map<T>> Grow<T, M> {
         Ok(span(&laps))
     }
 
-    /// Times every insert of a growth.
+    /// Times every insert of a growth. The warm-up needs no more than the code and its first pages, and no other table has to share the
+    /// memory with this one's map.
     fn stamped(&mut self, heat: &Heat) -> Result<Sample, Wrong> {
-        self.map = None;
-        let map = self.map.insert(M::with_capacity(0));
+        let warm_up = Heat { keys: heat.keys.min(WARM_UP), ..*heat };
+        let heat = if heat.round == 0 { &warm_up } else { heat };
+        let map = M::with_capacity(0);
         let results = crew(heat.threads, |thread, gate| {
             let mut access = map.access();
             let part = part(heat, thread, 1);
@@ -104,16 +109,18 @@ impl<T: Kind, M: Map<T>> Grow<T, M> {
         let mut all = parts.next().expect("a crew has members");
         parts.for_each(|part| all.merge(&part));
         let jitter_ns = match self.jitter {
+            _ if heat.round == 0 => 0,
             Some((threads, jitter)) if threads == heat.threads => jitter,
             _ => latency::jitter(all.elapsed()).max_ns(),
         };
-        self.jitter = Some((heat.threads, jitter_ns));
+        self.jitter = (jitter_ns > 0).then_some((heat.threads, jitter_ns));
         Ok(Sample {
             mops: heat.keys as f64 / all.elapsed().as_secs_f64() / 1e6,
             latency: Some(Latency {
                 p50_ns: all.quantile_ns(0.5),
                 p9999_ns: all.quantile_ns(0.9999),
                 max_ns: all.max_ns(),
+                max_own_ns: all.max_own_ns(),
                 disturbed: all.disturbed(),
                 jitter_ns,
             }),

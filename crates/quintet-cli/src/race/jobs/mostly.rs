@@ -174,6 +174,7 @@ impl<W: Writer<Words>> Mostly<W> {
                 p50_ns: latency.quantile_ns(0.5),
                 p9999_ns: latency.quantile_ns(0.9999),
                 max_ns: latency.max_ns(),
+                max_own_ns: latency.max_own_ns(),
                 disturbed: latency.disturbed(),
                 jitter_ns: latency::jitter(MILLISECOND).max_ns(),
             }),

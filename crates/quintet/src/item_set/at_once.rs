@@ -1,0 +1,173 @@
+//! The usual case, in few instructions: one table, and the item in its home line.
+//!
+//! **O1.** A table without a `prev` has none for ever (G4). So whoever has once seen the root alone, and finds the same table at the root
+//! again, knows that it is alone.
+//! **O2.** A handle remembers such a table until its next quiet point. Its section has checked it, so until then it is not freed, and nothing
+//! else has its address. It remembers as well which era the section had announced, and asks whether it still is the era.
+//! **O3.** A change looks for its item before it takes the lock: user code runs without it, and memory arrives meanwhile. Under the lock the
+//! same item must still be there (it cannot have been freed, and so none else has its address), its place must be of this
+//! hash, or the lock is not its own (L1), and the table must still be the root (L2).
+
+use super::core::{Core, Hint};
+use super::entrance::Entrance;
+use super::shard;
+use super::table::{Raw, Table};
+use super::word::{Birth, tag_of};
+use crate::reclaim::{Peek, Visit};
+use crate::sync::prefetch::prefetch_write;
+use crate::sync::six::Mark;
+use crate::sync::{AtomicPtr, Ordering};
+use std::ptr;
+
+/// An item that was taken out, and now belongs to the caller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub(crate) before: Raw,
+    pub(crate) birth: u64,
+    hint: Hint,
+}
+
+/// A place in a home line, and the item that was found in it without a lock.
+struct AtHome<'t> {
+    item: Raw,
+    place: &'t AtomicPtr<()>,
+    mark: &'t Mark,
+}
+
+impl Core {
+    /// Works with the root in the usual case: it is alone, and the section may follow it. `None` says nothing.
+    #[inline(always)]
+    pub(super) fn at_hand<E: Entrance, R>(
+        &self,
+        entrance: &E,
+        work: impl FnOnce(&Table) -> Option<R>,
+    ) -> Option<R> {
+        if !E::REMEMBERS {
+            return self.alone_at(entrance.peek()).and_then(work);
+        }
+        // ORDERING: Acquire: partner is the exchange that published the table.
+        let root = self.root.load(Ordering::Acquire);
+        if !entrance.knows(root.cast()) {
+            return None;
+        }
+        // SAFETY: O2; what is remembered is a table.
+        work(unsafe { &*root })
+    }
+
+    /// Lets an entrance remember the root, if it is alone (O1).
+    pub(super) fn acquaint<E: Entrance>(&self, entrance: &E) {
+        let looked = entrance.look();
+        if let Some(table) = self.alone_at(looked).filter(|_| E::REMEMBERS) {
+            entrance.remember(ptr::from_ref(table).cast(), looked);
+        }
+    }
+
+    /// The root if it is alone, and the era has not moved on. `None` says nothing.
+    #[inline(always)]
+    fn alone_at<'a>(&'a self, peek: Peek<'a>) -> Option<&'a Table> {
+        // ORDERING: Acquire: partner is the exchange that published the table.
+        let root = self.root.load(Ordering::Acquire);
+        if !peek.check() {
+            return None;
+        }
+        // SAFETY: as in `follow`.
+        let table = unsafe { root.as_ref() }?;
+        // ORDERING: Acquire: partner is `complete`: without a predecessor everything is in this table (S1).
+        table.prev().load(Ordering::Acquire).is_null().then_some(table)
+    }
+
+    /// Replaces an item of `table`, which is at hand, or removes it if `item` is null (O3). `None` says that nothing has happened. `expect` is told
+    /// of the item that will be looked at, to ask the cache for it.
+    #[inline(always)]
+    pub(crate) fn change_at_once(
+        &self,
+        visit: &Visit<'_>,
+        table: &Table,
+        hash: u32,
+        same: &impl Fn(Raw) -> bool,
+        expect: impl Fn(Raw),
+        item: Raw,
+    ) -> Option<Taken> {
+        shard::assert_not_busy(self.name());
+        let shard = self.shard(hash);
+        shard.prefetch();
+        table.prefetch_line(hash);
+        // ORDERING: Relaxed: only asks whether there is work to share, which is not for here.
+        if !table.next().load(Ordering::Relaxed).is_null() || self.domain.is_returning() {
+            return None;
+        }
+        let found = table.look_home(hash)?;
+        expect(found.item);
+        // While it is on its way.
+        visit.free_some();
+        let peek = visit.peek();
+        // Marked although no lock is held: what a write from inside is answered must not depend on where the item lies (L4).
+        if !(peek.check() && shard::busy(self.name(), || same(found.item))) {
+            return None;
+        }
+        let _guard = shard.lock();
+        // ORDERING: Relaxed: under the lock all are up to date with what earlier writers of this shard saw or did (L2). The era is
+        // the one that the section announced, so its interval covers the births of both items.
+        let stands = ptr::eq(self.root.load(Ordering::Relaxed), table)
+            && found.mark.hash.load(Ordering::Relaxed) == hash
+            && ptr::eq(found.place.load(Ordering::Relaxed), found.item)
+            && peek.check();
+        if !stands {
+            return None;
+        }
+        let birth = Birth::from_bits(found.mark.birth.load(Ordering::Relaxed)).era();
+        found.mark.birth.store(Birth::of(peek.upper()).bits(), Ordering::Relaxed);
+        // ORDERING: Release: the item's content comes first; partner: `item_at`.
+        found.place.store(item, Ordering::Release);
+        let emptying = item.is_null() && shard.count_out();
+        let hint = if emptying { Hint::Emptying } else { Hint::Nothing };
+        Some(Taken { before: found.item, birth, hint })
+    }
+
+    /// After a removal: sees whether the set has become too large.
+    #[inline(always)]
+    pub(crate) fn after_removal(&self, visit: &Visit<'_>, taken: &Taken) {
+        if taken.hint != Hint::Nothing {
+            self.take_hint(visit, taken.hint);
+        }
+    }
+}
+
+impl Table {
+    /// What is in the home line under the tag of `hash`, if something is. Needs no lock; a later look decides.
+    #[inline(always)]
+    fn look_home(&self, hash: u32) -> Option<AtHome<'_>> {
+        let home = self.home(hash);
+        let line = self.line(home);
+        let lanes = line.lanes_of(tag_of(hash));
+        if lanes.is_empty() {
+            return None;
+        }
+        let place = line.first_item(lanes);
+        let mark = self.mark_of(home, lanes.first());
+        prefetch_write(mark);
+        // ORDERING: Acquire, as in `item_at`.
+        let item = place.load(Ordering::Acquire);
+        (!item.is_null()).then_some(AtHome { item, place, mark })
+    }
+
+    /// The item of `hash` that is the `same`, or null, as far as one look at its home line tells: that is where most are. `None` says
+    /// nothing. Without a loop, so that little of it stands between two lookups of a caller.
+    #[inline(always)]
+    pub(crate) fn glance(
+        &self,
+        hash: u32,
+        peek: Peek<'_>,
+        same: impl Fn(Raw) -> bool,
+    ) -> Option<Raw> {
+        let line = self.line(self.home(hash));
+        let lanes = line.lanes_of(tag_of(hash));
+        if lanes.is_empty() {
+            return (!line.unused().is_empty()).then_some(ptr::null_mut());
+        }
+        // ORDERING: Acquire, as in `item_at`.
+        let item = line.first_item(lanes).load(Ordering::Acquire);
+        let found = !item.is_null() && peek.check() && same(item);
+        found.then_some(item)
+    }
+}
