@@ -193,6 +193,8 @@ impl TierCache {
             let (expected, found) = (sizes.offsets().end as u64, segment.bytes() as u64);
             return Err(SegmentError::Mismatch { field: "size in bytes", expected, found }.into());
         };
+            // Blocks that only the processes of the former boot knew of.
+            entered.view().sweep_orphans()?;
         // SAFETY: the arrays lie in the mapping, which stays where it is until the segment is dropped, and the view is only lent
         // for as long as the cache that owns the segment is borrowed.
         let arrays = unsafe { std::mem::transmute::<View<'_>, View<'static>>(view) };

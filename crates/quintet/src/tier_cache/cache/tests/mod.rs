@@ -8,6 +8,7 @@ mod format;
 mod histories;
 mod hostile;
 mod leases;
+mod opening;
 mod oracle;
 mod processes;
 mod semantics;

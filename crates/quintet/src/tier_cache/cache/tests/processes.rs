@@ -28,6 +28,10 @@ impl Named {
         }
     }
 
+    pub(super) fn path(&self) -> String {
+        format!("/dev/shm/quintet-{}", self.name())
+    }
+
     pub(super) fn place(&self) -> &Place {
         &self.0
     }
@@ -88,6 +92,13 @@ fn child() {
                 words[3].as_bytes().to_vec()
             });
             report(&format!("got {}", text(&value.unwrap())));
+        }
+        "fill" => {
+            let mut handle = cache.handle().unwrap();
+            for number in 0..200usize {
+                handle.set(number.to_string(), vec![b'x'; 3 * number]).unwrap();
+                report(&number.to_string());
+            }
         }
         "fork" => fork_in_child(&cache),
         "maintain" => {
