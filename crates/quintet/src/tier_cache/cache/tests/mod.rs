@@ -13,4 +13,5 @@ mod oracle;
 mod processes;
 mod semantics;
 mod sinks;
+mod windows;
 mod world;
