@@ -139,3 +139,29 @@ fn killed_while_somebody_leaves() {
     }
     assert!(delivered > 10, "{delivered}");
 }
+
+/// Two fill the same few windows: whoever is not there was delivered, once.
+#[test]
+fn two_make_way_for_each_other() {
+    let mut cache = crowded();
+    let gate = Gate::default();
+    gate.0.store(true, Ordering::Relaxed);
+    cache.set_sink(gate.clone());
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let cache = &cache;
+            scope.spawn(move || {
+                let mut handle = cache.handle().unwrap();
+                for number in 0..2_000 {
+                    handle.set(format!("{thread}:{number}"), "x").unwrap();
+                }
+            });
+        }
+    });
+    let report = cache.check().unwrap();
+    let gone = gate.1.lock().unwrap();
+    let ids: HashMap<_, _> = gone.iter().map(|gone| (gone.id, &gone.key)).collect();
+    assert_eq!(ids.len(), gone.len(), "delivered twice");
+    assert_eq!(report.entries as usize + gone.len(), 4_000);
+    assert_eq!(cache.stats().forced, gone.len() as u64);
+}
