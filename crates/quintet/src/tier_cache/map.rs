@@ -49,8 +49,6 @@ pub(crate) trait Upper: Sync {
     fn claim(&self, seat: u32, link: Link) -> bool;
     /// The record does not leave, or has left.
     fn unclaim(&self, seat: u32, link: Link);
-    /// A record had to leave a full window; it is freed afterwards.
-    fn left(&self, link: Link);
     /// A dead peer's seat is recovered. `busy`: it was in mid-operation, which is completed or undone.
     fn recovered(&self, seat: u32, busy: bool);
 }

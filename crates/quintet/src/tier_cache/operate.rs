@@ -374,10 +374,10 @@ impl Map<'_> {
         Ok(())
     }
 
-    /// Hands a record that left to the sink.
+    /// Hands a record that left to the sink. What lies above lets only go what nobody wants delivered.
     pub(crate) fn deliver(&self, link: Link) {
-        if let Some(upper) = self.upper {
-            return upper.left(link);
+        if self.upper.is_some() {
+            return;
         }
         let Ok(record) = self.memory.record(link.record) else { return };
         // ORDERING: Relaxed: the record is reachable from our plan only.

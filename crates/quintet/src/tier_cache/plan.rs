@@ -104,7 +104,8 @@ pub(crate) enum Task {
     Update { new: Link },
     /// Unlink the key.
     Remove,
-    /// Link the record, whether the key is present or not, as far as that is wanted. `spare`: nothing may leave for it.
+    /// Link the record, whether the key is present or not, as far as that is wanted. `spare`: nothing may leave for it; who would have
+    /// to is told with the error.
     Place { new: Link, tie: u32, want: Want, spare: bool },
     /// Unlink the key if its record is as wanted.
     Take { want: Want },
@@ -406,13 +407,10 @@ impl Planner<'_> {
     }
 
     fn leave(&mut self, link: Link) -> Step<()> {
-        if self.spare {
-            return Err(Stop::Nothing(MapError::Full));
-        }
         if self.plan.out.replace(link).is_some() {
             return Err(Stop::Nothing(MapError::Corrupt("two elements leave")));
         }
-        Ok(())
+        if self.spare { Err(Stop::Nothing(MapError::Full)) } else { Ok(()) }
     }
 
     /// Lets the element at `position`, a member of somebody else, move within its own window. Afterwards the cell

@@ -278,13 +278,17 @@ impl CacheHandle<'_> {
     pub(super) fn evict(&mut self, victim: Link) -> Result<bool, CacheError> {
         // A victim in a bucket that somebody holds is passed over: there are others.
         let timeout = std::mem::replace(&mut self.inner.timeout, std::time::Duration::ZERO);
-        let done = self.evict_patiently(victim);
+        let done = self.evict_patiently(victim, Count::Evicted);
         self.inner.timeout = timeout;
         done
     }
 
     /// Evicts one entry if it is still there, waiting for its bucket.
-    pub(super) fn evict_patiently(&mut self, victim: Link) -> Result<bool, CacheError> {
+    pub(super) fn evict_patiently(
+        &mut self,
+        victim: Link,
+        cause: Count,
+    ) -> Result<bool, CacheError> {
         let view = self.view;
         let Some(input) = view.entry_input(victim) else { return Ok(false) };
         let Ok(record) = view.memory.record(victim.record) else { return Ok(false) };
@@ -300,7 +304,7 @@ impl CacheHandle<'_> {
         self.inner.open()?;
         match self.run(input, Task::Take { want: Want::Any }, &judge) {
             Ok(_) => {
-                let cause = if outlived { Count::Expired } else { Count::Evicted };
+                let cause = if outlived { Count::Expired } else { cause };
                 view.count(self.inner.number, cause, 1);
                 Ok(true)
             }

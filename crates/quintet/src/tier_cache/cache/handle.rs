@@ -225,11 +225,7 @@ impl<'c> CacheHandle<'c> {
         let forced = self.inner.frame.plan.out.is_some() as u32;
         Ok(placed.map(|placed| {
             self.view.count(self.inner.number, Count::Sets, 1);
-            let evicted = self.forced_out + forced;
-            if forced > 0 {
-                self.take_back();
-            }
-            SetReport { replaced: placed.replaced, evicted }
+            SetReport { replaced: placed.replaced, evicted: self.forced_out + forced }
         }))
     }
 

@@ -50,12 +50,20 @@ impl CacheHandle<'_> {
             done.expired = self.expire(EXPIRY_STEP)?;
         }
         if !self.spares() {
-            while done.evicted < EVICTION_STEP && self.view.free_blocks() < self.view.reserve() {
+            let is_short = |handle: &Self| {
+                let free = handle.view.free_blocks() + handle.inner.kept.len();
+                free < handle.view.reserve()
+            };
+            while done.evicted < EVICTION_STEP && is_short(self) {
                 if !self.evict_one()? {
                     break;
                 }
                 done.evicted += 1;
             }
+            // For everybody, not for the next set of this handle only.
+            let view = self.view;
+            self.inner.kept.drain(..).for_each(|block| view.offer_kept(block));
+            self.dry = 0;
         }
         Ok(done)
     }

@@ -70,7 +70,6 @@ pub use sweep::Swept;
 pub use typed::{Format, TypedHandle};
 
 use crate::region::shm::{Segment, Shape};
-use crate::sync::Mutex;
 use crate::tier_cache::MapError;
 use crate::tier_cache::map::{Map, Upper};
 use crate::tier_cache::shared::{join, verify_machine};
@@ -87,8 +86,6 @@ pub struct TierCache {
     /// Only lent for as long as the cache is: see `view`.
     arrays: View<'static>,
     sink: Option<Box<dyn EvictionSink>>,
-    /// Entries that a full window put out and the sink refused.
-    refused: Mutex<Vec<Departed>>,
 }
 
 /// A process that is attached to a cache.
@@ -128,10 +125,6 @@ impl Upper for TierCache {
         let view = self.view();
         view.unclaim(seat, link);
         view.set_claiming(seat, false);
-    }
-
-    fn left(&self, link: Link) {
-        self.deliver_forced(link);
     }
 
     fn recovered(&self, seat: u32, busy: bool) {
@@ -196,11 +189,12 @@ impl TierCache {
         // SAFETY: the arrays lie in the mapping, which stays where it is until the segment is dropped, and the view is only lent
         // for as long as the cache that owns the segment is borrowed.
         let arrays = unsafe { std::mem::transmute::<View<'_>, View<'static>>(view) };
-        let refused = Mutex::new(Vec::new());
-        let entered = Self { segment, sizes, arrays, sink: None, refused };
+        let entered = Self { segment, sizes, arrays, sink: None };
         join(&entered.segment, || {
             entered.view().resume_time();
             entered.map().recover()?;
+            // Blocks that only the processes of the former boot knew of.
+            entered.view().sweep_orphans()?;
             entered.check().map(|_| ()).map_err(OpenError::Damaged)
         })?;
         Ok(entered)

@@ -5,7 +5,8 @@
 //! **E2.** With a sink, a victim is delivered first and unlinked after the sink accepted it. An error keeps it. Whoever replaces or removes
 //! it meanwhile wins: the sink is told that it did not leave.
 //! **E3.** So a departure is delivered at least once, and exactly once as long as no process dies in between.
-//! **E4.** An entry that had to leave a full window is claimed before it is unlinked and delivered after; refused, it is added again.
+//! **E4.** So is an entry that has to leave a full window: the add lets go of everything, puts that entry out, and plans anew. Only where there
+//! is no sink does it leave within the add, claimed.
 
 use super::TierCache;
 use super::error::CacheError;
@@ -14,9 +15,7 @@ use super::scan::ScannedEntry;
 use super::spaces::Namespace;
 use super::stats::Count;
 use super::view::View;
-use super::write::Entry;
 use crate::tier_cache::map::Peers;
-use crate::tier_cache::plan::Want;
 use crate::tier_cache::step::{Point, exchange};
 use crate::tier_cache::word::{Link, Owner, RecordState};
 use std::time::Duration;
@@ -112,16 +111,6 @@ impl TierCache {
     pub fn set_sink(&mut self, sink: impl EvictionSink + 'static) {
         self.sink = Some(Box::new(sink));
     }
-
-    /// E4: called by the map below, or by whoever recovers a dead peer.
-    pub(super) fn deliver_forced(&self, link: Link) {
-        let Some(sink) = &self.sink else { return };
-        let Ok(Some(entry)) = self.view().copy(link) else { return };
-        let departed = departed(link, entry);
-        if sink.store(std::slice::from_ref(&departed)).is_err() {
-            self.refused.lock().push(departed);
-        }
-    }
 }
 
 impl CacheHandle<'_> {
@@ -162,6 +151,22 @@ impl CacheHandle<'_> {
         links: &[Link],
         shown: &mut Vec<Departed>,
     ) -> Result<bool, CacheError> {
+        self.put_out_for(Count::Evicted, links, shown)
+    }
+
+    /// E4. False if it did not leave: somebody delivers it, replaces it or has removed it.
+    pub(super) fn make_way(&mut self, leaver: Link) -> Result<bool, CacheError> {
+        let went = self.put_out_for(Count::Forced, &[leaver], &mut Vec::new())?;
+        self.forced_out += went as u32;
+        Ok(went)
+    }
+
+    fn put_out_for(
+        &mut self,
+        cause: Count,
+        links: &[Link],
+        shown: &mut Vec<Departed>,
+    ) -> Result<bool, CacheError> {
         let (view, seat, sink) = (self.view, self.inner.number, &self.cache.sink);
         view.set_claiming(seat, true);
         let mut claims = Claims { view, seat, links: Vec::new() };
@@ -199,7 +204,7 @@ impl CacheHandle<'_> {
         let mut stayed = Vec::new();
         for (link, entry) in std::mem::take(&mut claims.links).into_iter().zip(batch) {
             let went = match sink {
-                Some(_) => self.evict_patiently(link),
+                Some(_) => self.evict_patiently(link, cause),
                 None => self.evict(link),
             };
             if matches!(went, Ok(true)) {
@@ -214,21 +219,5 @@ impl CacheHandle<'_> {
             sink.withdraw(&stayed);
         }
         Ok(any)
-    }
-
-    /// Adds again what a sink refused after a full window had put it out.
-    pub(super) fn take_back(&mut self) {
-        if self.cache.sink.is_none() {
-            return;
-        }
-        let refused = std::mem::take(&mut *self.cache.refused.lock());
-        for Departed { namespace, key, value, ttl, .. } in refused {
-            let view = self.view;
-            view.count(self.inner.number, Count::SinkErrors, 1);
-            let input = view.input(namespace.0, &key);
-            let (space, expiry) = (namespace.0, view.expiry(ttl));
-            let entry = Entry { input, space, key: &key, value: &value, expiry };
-            let _ = self.store(entry, Want::Absent);
-        }
     }
 }

@@ -126,9 +126,13 @@ impl CacheHandle<'_> {
     /// Nothing is free: recovers the dead and finds the blocks they left. Where somebody else can still be evicted (not `urgent`),
     /// it asks who is alive only now and then. False if that freed nothing.
     pub(super) fn reclaim(&mut self, urgent: bool) -> Result<bool, CacheError> {
-        let wanted = self.view.global(Global::SweepsWanted);
-        // ORDERING: Acquire; partner: `recovered`.
-        let is_wanted = || wanted.load(Ordering::Acquire) != 0;
+        let view = self.view;
+        let is_wanted = || {
+            // ORDERING: Acquire; partner: `recovered`.
+            let wanted = view.global(Global::SweepsWanted).load(Ordering::Acquire);
+            // ORDERING: Relaxed: a count. Before the first sweep the creator is at it, or died.
+            wanted != 0 || view.global(Global::Sweeps).load(Ordering::Relaxed) == 0
+        };
         if !urgent && !is_wanted() && !self.is_time_to_ask() {
             return Ok(false);
         }

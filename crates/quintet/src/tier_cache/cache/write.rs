@@ -5,7 +5,7 @@
 //!  open · name head · take head · name, take, chain the others · age · bytes      OPEN
 //!  lock · judge · plan                                       OPEN, PLANNED
 //!  hole · SEALED · cells · LIVE · free the old entry · count  SEALED
-//!  DONE · unlock · what left the window · IDLE
+//!  DONE · unlock · what left the window (without a sink) · IDLE
 //! ```
 //!
 //! **S1.** Bytes, lengths, expiry and age are complete before the key is linked.
@@ -22,6 +22,7 @@ use crate::sync::AtomicU64;
 use crate::tier_cache::MapError;
 use crate::tier_cache::plan::{Task, Verdict, Want};
 use crate::tier_cache::step::{Point, store, store_hint, store_payload};
+use crate::tier_cache::wait::Wait;
 use crate::tier_cache::word::{InputHash, Link, Probe, RecordState};
 
 /// What a placed entry met.
@@ -41,7 +42,7 @@ pub(super) struct Entry<'e> {
     pub(super) expiry: u64,
 }
 
-/// Rounds of finding blocks that others then took.
+/// Rounds of finding blocks, or making way in a window, that others then took.
 const MAX_ROUNDS: usize = 1000;
 
 impl<'c> CacheHandle<'c> {
@@ -55,6 +56,8 @@ impl<'c> CacheHandle<'c> {
         self.inner.begin()?;
         let need = self.view.sizes.blocks_for(entry.key.len(), entry.value.len());
         self.expect(entry.input);
+        let spare = self.spares() || self.cache.sink.is_some();
+        let mut wait = Wait::new(self.inner.timeout);
         for _ in 0..MAX_ROUNDS {
             self.gather_blocks(need)?;
             let tick = self.view.tick_of_access();
@@ -66,9 +69,15 @@ impl<'c> CacheHandle<'c> {
             };
             // Taken: whatever becomes of the operation, they are the entry's or free again and offered.
             self.blocks.clear();
-            let (tie, spare) = (self.inner.tie(), self.spares());
-            let task = Task::Place { new, tie, want, spare };
-            return self.link(entry, task, new);
+            let task = Task::Place { new, tie: self.inner.tie(), want, spare };
+            match (self.link(entry, task, new), self.inner.frame.plan.out) {
+                (Err(CacheError::Full), Some(leaver)) if !self.spares() => {
+                    if !self.make_way(leaver)? {
+                        wait.pause()?;
+                    }
+                }
+                (done, _) => return done,
+            }
         }
         Err(CacheError::Busy)
     }

@@ -51,9 +51,26 @@ fn too_large_has_no_effect() {
         handle.set(vec![0; MAX_KEY + 1], "v"),
         Err(CacheError::KeyTooLarge { max: MAX_KEY })
     );
+    assert_eq!(handle.add("new", [0; 101], None), Err(CacheError::ValueTooLarge { max: 100 }));
     assert_eq!(cache.stats(), before);
+    assert_eq!(handle.get_str("k").unwrap().as_deref(), Some("old"));
     handle.set("k", [0; 100]).unwrap();
     assert_eq!(handle.get("k").unwrap().unwrap().len(), 100);
+}
+
+/// Keys as long as they may be, alike but for their last byte.
+#[test]
+fn the_longest_keys_come_back() {
+    let cache = small().capacity(4 << 20).create_sealed().unwrap();
+    let mut handle = cache.handle().unwrap();
+    let keys = [1, 2].map(|last| [vec![7; MAX_KEY - 1], vec![last]].concat());
+    handle.set(&keys[0], "one").unwrap();
+    assert_eq!(handle.get(&keys[1]).unwrap(), None);
+    handle.set(&keys[1], "two").unwrap();
+    assert_eq!(handle.get_str(&keys[0]).unwrap().as_deref(), Some("one"));
+    assert_eq!(handle.get_str(&keys[1]).unwrap().as_deref(), Some("two"));
+    drop(handle);
+    assert_eq!(cache.check().unwrap().entries, 2);
 }
 
 #[test]
@@ -62,7 +79,10 @@ fn a_full_cache_evicts_and_counts() {
     let mut handle = cache.handle().unwrap();
     let mut evicted = 0;
     for number in 0..1000u32 {
-        evicted += handle.set(number.to_string(), number.to_le_bytes()).unwrap().evicted;
+        let full = cache.stats().used_blocks == 64;
+        let report = handle.set(number.to_string(), number.to_le_bytes()).unwrap();
+        assert_eq!(report.evicted, full as u32, "as soon as nothing is free, and not before");
+        evicted += report.evicted;
     }
     assert_eq!(evicted as u64, 1000 - cache.len());
     let stats = cache.stats();

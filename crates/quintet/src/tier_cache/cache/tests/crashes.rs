@@ -249,6 +249,28 @@ fn a_copy_is_never_of_two_values() {
     assert!(reused > 2, "{reused}");
 }
 
+/// A living one is slow, before each of its stores: nobody sees its key before that is linked, and no sweep takes away what it has prepared.
+#[test]
+fn the_slow_lose_nothing() {
+    let cache = set_up(small(), 64);
+    let (mut slow, mut other) = (cache.handle().unwrap(), cache.handle().unwrap());
+    other.set_timeout(Duration::ZERO);
+    let (mut linked, mut looks) = (false, 0);
+    let mut meanwhile = |point| {
+        let seen = other.get("new");
+        let absent = matches!(seen, Ok(None) | Err(CacheError::Busy));
+        assert!(absent || linked && seen == Ok(Some(long(2))), "{seen:?} at {point:?}");
+        assert_eq!(cache.recover().unwrap().orphans, 0, "at {point:?}");
+        linked |= matches!(point, Point::Hole | Point::CellStore);
+        looks += 1;
+    };
+    with_fate(Fate::Each, Some(&mut meanwhile), || slow.set("new", long(2)).unwrap());
+    assert!(linked && looks > 60, "{looks}");
+    assert_eq!(other.get("new").unwrap(), Some(long(2)));
+    drop((slow, other));
+    assert_eq!(cache.check().unwrap().entries, 4);
+}
+
 /// A handle dies with free blocks that only it knew of. Nobody joins, nobody maintains: the set that finds nothing free looks after the dead before
 /// it evicts, and before it fails.
 #[test]

@@ -19,10 +19,10 @@ fn exercise(cache: &TierCache, random: &mut Rng) {
     let Ok(mut handle) = cache.handle() else { return };
     handle.set_timeout(Duration::from_micros(50));
     handle.set_patience(Duration::from_micros(50));
-    for _ in 0..20 {
+    for _ in 0..40 {
         let key = random.u32(..40).to_string();
         let value = vec![1; random.usize(..300)];
-        let _ = match random.u32(..12) {
+        let _ = match random.u32(..23) {
             0 => handle.get(&key).is_ok(),
             1 => handle.set(&key, &value).is_ok(),
             2 => handle.set_for(&key, &value, Some(Duration::from_secs(1))).is_ok(),
@@ -34,6 +34,24 @@ fn exercise(cache: &TierCache, random: &mut Rng) {
             8 => handle.maintain().is_ok(),
             9 => reader.get(&key).is_ok(),
             10 => handle.get_many(&[&key]).is_ok(),
+            11 => handle
+                .lease(&key)
+                .is_ok_and(|lease| lease.is_some_and(|lease| !lease.to_vec().is_empty())),
+            12 => match handle.get_versioned(&key) {
+                Ok(Some((_, version))) => {
+                    handle.compare_and_set(&key, version, &value, None).is_ok()
+                }
+                _ => false,
+            },
+            13 => handle.evict_oldest(2).is_ok(),
+            14 => handle.evict_unused(Duration::ZERO, 2).is_ok(),
+            15 => handle.evict_bucket_of(&key, 2).is_ok(),
+            16 => handle.set_many(&[(&key, &value)], None).is_ok(),
+            17 => handle.peek(&key).is_ok(),
+            18 => handle.ttl(&key).is_ok(),
+            19 => handle.decr(&key, 1, None, None).is_ok(),
+            20 => cache.namespace(&key).is_ok_and(|space| cache.flush(space).is_ok()),
+            21 => random.u32(..20) == 0 && cache.clear().is_ok(),
             _ => handle.replace(&key, &value, None).is_ok(),
         };
     }
@@ -47,7 +65,9 @@ fn random_bytes_never_crash_or_hang() {
     let mut entered = 0;
     for round in 0..rounds.unwrap_or(300) {
         let _ = TierCache::remove(&place);
-        let cache = small().capacity(128 << 10).handles(2).max_value(900).create(&place).unwrap();
+        let builder = small().capacity(128 << 10).handles(2).max_value(900);
+        let builder = if round % 2 == 0 { builder } else { builder.leases() };
+        let cache = builder.create(&place).unwrap();
         {
             let mut handle = cache.handle().unwrap();
             for number in 0..60u32 {
@@ -69,8 +89,11 @@ fn random_bytes_never_crash_or_hang() {
             };
             file.write_at(&word.to_le_bytes(), at).unwrap();
         }
-        if let Ok(cache) = TierCache::attach(&place) {
+        if let Ok(mut cache) = TierCache::attach(&place) {
             entered += 1;
+            if round % 3 == 0 {
+                cache.set_sink(|_: &[Departed]| Ok(()));
+            }
             exercise(&cache, &mut random);
         }
         assert!(entered > 0 || round < 10);

@@ -28,6 +28,10 @@ impl Named {
         }
     }
 
+    pub(super) fn path(&self) -> String {
+        format!("/dev/shm/quintet-{}", self.name())
+    }
+
     pub(super) fn place(&self) -> &Place {
         &self.0
     }
@@ -88,6 +92,13 @@ fn child() {
                 words[3].as_bytes().to_vec()
             });
             report(&format!("got {}", text(&value.unwrap())));
+        }
+        "fill" => {
+            let mut handle = cache.handle().unwrap();
+            for number in 0..200usize {
+                handle.set(number.to_string(), vec![b'x'; 3 * number]).unwrap();
+                report(&number.to_string());
+            }
         }
         "fork" => fork_in_child(&cache),
         "maintain" => {
@@ -206,40 +217,27 @@ fn cycles() -> usize {
 /// Workers are killed at any time, again and again.
 fn soak(name: &str, builder: CacheBuilder) {
     let named = Named::new(name);
-    let mut cache = builder.create(&named.0).unwrap();
+    let cache = builder.create(&named.0).unwrap();
     let mut book = Book::default();
     let mut random = Rng::with_seed(9);
-    let spawn = |worker: usize, seed: usize, book: &mut Book| {
+    let spawn = |worker: usize, seed: usize| {
         let child = named.child("soak", &format!("{worker} {seed}"));
-        // Taking its seat it may recover a dead one, whose departures it reports first.
-        loop {
-            match child.line(PATIENCE).expect("the worker starts").as_str() {
-                "ready" => return child,
-                line => book.read(line),
-            }
-        }
+        assert_eq!(child.line(PATIENCE).as_deref(), Some("ready"));
+        child
     };
-    let mut workers = [spawn(0, 1, &mut book), spawn(1, 2, &mut book)];
+    let mut workers = [spawn(0, 1), spawn(1, 2)];
     for cycle in 0..cycles() {
         std::thread::sleep(Duration::from_micros(random.u64(..20_000)));
         let worker = random.usize(..2);
         workers[worker].kill().unwrap();
         workers[worker].rest().iter().for_each(|line| book.read(line));
-        workers[worker] = spawn(worker, cycle + 3, &mut book);
+        workers[worker] = spawn(worker, cycle + 3);
     }
     for worker in &mut workers {
         worker.kill().unwrap();
         worker.rest().iter().for_each(|line| book.read(line));
     }
-    let late = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let log = std::sync::Arc::clone(&late);
-    cache.set_sink(move |batch: &[Departed]| {
-        let gone = batch.iter().map(|gone| (text(&gone.key), stamp(&gone.value).unwrap_or(0)));
-        log.lock().unwrap().extend(gone);
-        Ok(())
-    });
     cache.recover().unwrap();
-    book.left.extend(late.lock().unwrap().drain(..));
     let checked = cache.check().unwrap();
     let mut handle = cache.handle().unwrap();
     for worker in 0..2 {

@@ -187,13 +187,28 @@ fn scans_and_batches() {
 fn the_reserve_is_kept_by_maintenance() {
     let cache = small().create_sealed().unwrap();
     let mut handle = cache.handle().unwrap();
-    for number in 0..3000u32 {
-        handle.set(number.to_string(), "x").unwrap();
+    let free = || cache.stats().blocks - cache.stats().used_blocks;
+    let reserve = cache.view().reserve() as u64;
+    let mut number = 0u32;
+    let mut set = |handle: &mut CacheHandle<'_>| {
+        number += 1;
+        handle.set(number.to_string(), "x").unwrap().evicted
+    };
+    while free() > reserve {
+        set(&mut handle);
+    }
+    assert_eq!(handle.maintain().unwrap().evicted, 0, "at the line");
+    set(&mut handle);
+    assert_eq!(handle.maintain().unwrap().evicted, 1, "below it");
+    for _ in 0..3000 {
+        set(&mut handle);
     }
     assert!(handle.maintain().unwrap().evicted > 0);
+    assert!(free() >= reserve, "room is made ahead");
     assert_eq!(handle.maintain().unwrap().evicted, 0);
-    let report = handle.set("next", "x").unwrap();
-    assert_eq!(report.evicted, 0, "room was made ahead");
+    for _ in 0..reserve {
+        assert_eq!(set(&mut handle), 0);
+    }
 }
 
 #[test]

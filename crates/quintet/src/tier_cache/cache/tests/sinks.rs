@@ -3,7 +3,7 @@
 use super::world::{declare_dead, small, tiny};
 use crate::sync::Arc;
 use crate::tier_cache::cache::*;
-use crate::tier_cache::step::{Fate, with_fate};
+use crate::tier_cache::step::{Fate, is_stopped, with_fate};
 use crate::tier_cache::word::RecordState;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -14,7 +14,10 @@ fn logged(cache: &mut TierCache) -> Log {
     let log = Log::default();
     let to = Arc::clone(&log);
     cache.set_sink(move |batch: &[Departed]| {
-        to.lock().unwrap().extend_from_slice(batch);
+        // The dead deliver nothing.
+        if !is_stopped() {
+            to.lock().unwrap().extend_from_slice(batch);
+        }
         Ok(())
     });
     log
@@ -39,6 +42,8 @@ fn each_departure_is_delivered_once() {
     let mut delivered = HashMap::new();
     for gone in log.lock().unwrap().iter() {
         *delivered.entry(gone.key.clone()).or_insert(0) += 1;
+        let number = u32::from_le_bytes(gone.value[..].try_into().unwrap());
+        assert!(gone.key.ends_with(format!(":{number}").as_bytes()), "{gone:?}");
     }
     let mut handle = cache.handle().unwrap();
     for thread in 0..2 {
