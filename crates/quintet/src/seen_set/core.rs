@@ -29,7 +29,7 @@ use super::ground::Ground;
 use super::pass::Pass;
 use super::table::{Seen, Table, Walk};
 use super::together::Meeting;
-use super::word::{FROZEN, Split};
+use super::word::Split;
 use crate::reclaim::{Domain, Handle, Section};
 use crate::roster::{Roster, Seat};
 use crate::sync::line::{LINE, Line};
@@ -51,7 +51,7 @@ pub(crate) trait Entry {
 
 /// Writes a record, wherever there is room.
 #[inline(always)]
-fn write(entry: &mut impl Entry) -> Result<u64, SeenError> {
+pub(super) fn write(entry: &mut impl Entry) -> Result<u64, SeenError> {
     loop {
         if let Some(id) = entry.write() {
             return Ok(id);
@@ -119,7 +119,7 @@ pub(crate) struct Access {
     /// Place at the meeting, if there is one.
     pub(super) place: Cell<usize>,
     /// A growth was met: there may be tables to free.
-    untidy: Cell<bool>,
+    pub(super) untidy: Cell<bool>,
 }
 
 impl Access {
@@ -262,7 +262,7 @@ impl Core {
 
     /// The usual case: there is a table, it is not being left, and the record or an EMPTY is found.
     #[inline(always)]
-    fn insert_usual(
+    pub(super) fn insert_usual(
         &self,
         access: &Access,
         section: &impl Pass,
@@ -335,39 +335,6 @@ impl Core {
         Some(Outcome { word, new: true })
     }
 
-    /// Every other case.
-    #[cold]
-    #[inline(never)]
-    fn insert_unusual(
-        &self,
-        access: &Access,
-        segment: usize,
-        tag: u64,
-        entry: &mut impl Entry,
-    ) -> Result<Outcome, SeenError> {
-        let section = access.handle.pin();
-        let outcome = loop {
-            match self.insert_usual(access, &section, segment, tag, entry) {
-                Usual::Done(outcome) => break Ok(outcome),
-                Usual::Reported(outcome, due) => {
-                    drop(section);
-                    self.see_to(access, segment, due);
-                    return Ok(outcome);
-                }
-                Usual::Error(error) => break Err(error),
-                Usual::Not => {}
-            }
-            match self.insert_slow(access, &section, segment, tag, entry) {
-                Ok(outcome) => break Ok(outcome),
-                Err(Stop::Restart) => {}
-                Err(Stop::Error(error)) => break Err(error),
-            }
-        };
-        drop(section);
-        access.tidy_if_needed(&self.account);
-        outcome
-    }
-
     /// The root of a segment, to be compared only.
     pub(super) fn root(&self, segment: usize) -> *const Table {
         // ORDERING: Acquire: that the root has left a table means that its successor is complete.
@@ -376,7 +343,7 @@ impl Core {
 
     /// Counts a record that was inserted into `table`. If the handle has reported what it has counted: whether the table should be left.
     #[inline(always)]
-    fn count(access: &Access, segment: usize, table: &Table) -> Option<bool> {
+    pub(super) fn count(access: &Access, segment: usize, table: &Table) -> Option<bool> {
         access.desk.count_insert();
         debug_assert!(segment < access.pending.len());
         // SAFETY: a segment is a number of `segment_bits` bits, and there are so many counters.
@@ -393,7 +360,7 @@ impl Core {
     /// A handle has reported: the table may have to be left, and tables that were left may have to be freed.
     #[cold]
     #[inline(never)]
-    fn see_to(&self, access: &Access, segment: usize, due: bool) {
+    pub(super) fn see_to(&self, access: &Access, segment: usize, due: bool) {
         if due {
             let section = access.handle.pin();
             if let Ok(Some(table)) = Self::follow(&section, &self.roots[segment]) {
@@ -401,89 +368,6 @@ impl Core {
             }
         }
         access.tidy_if_needed(&self.account);
-    }
-
-    /// An insert while there is no table yet, or it is being left, or is full.
-    fn insert_slow(
-        &self,
-        access: &Access,
-        section: &Section<'_>,
-        segment: usize,
-        tag: u64,
-        entry: &mut impl Entry,
-    ) -> Result<Outcome, Stop> {
-        let Some(table) = Self::follow(section, &self.roots[segment])? else {
-            self.first_table(section, segment)?;
-            return Err(Stop::Restart);
-        };
-        access.untidy.set(true);
-        if self.meeting.is_some() {
-            return self.insert_together(access, section, segment, table, tag, entry);
-        }
-        let next = Self::follow(section, table.next())?;
-        if let Some(next) = next {
-            self.help(section, segment, table, next);
-        }
-        let mut walk = table.walk(tag);
-        loop {
-            match table.look(&mut walk, tag, |word| entry.same(word)) {
-                Seen::Same(word) => return Ok(Outcome { word, new: false }),
-                Seen::Empty(slot) if next.is_some() => {
-                    // Lost: somebody has frozen or filled it; look again (T2).
-                    table.take(walk, slot, FROZEN);
-                }
-                // The growth that brought us here is over.
-                Seen::Empty(_) if next.is_none() && table.is_calm() => return Err(Stop::Restart),
-                Seen::Empty(_) | Seen::Never => {
-                    let Some(next) = next else {
-                        // Full, or closed: there must be a successor now.
-                        self.make_room(section, segment, table)?;
-                        return Err(Stop::Restart);
-                    };
-                    return self.insert_as_guest(
-                        access,
-                        section,
-                        segment,
-                        (table, next),
-                        tag,
-                        entry,
-                    );
-                }
-            }
-        }
-    }
-
-    /// An insert into the successor of a table that is not complete: the key is not in `table` and never will be (I1).
-    fn insert_as_guest(
-        &self,
-        access: &Access,
-        section: &Section<'_>,
-        segment: usize,
-        (table, next): (&Table, &Table),
-        tag: u64,
-        entry: &mut impl Entry,
-    ) -> Result<Outcome, Stop> {
-        if !next.admit_guest() {
-            return Err(self.catch_up(section, segment, table, next)); // (G4)
-        }
-        let mut walk = next.walk(tag);
-        loop {
-            let ready = |line| table.make_ready(line, next); // (D4)
-            match next.look_when(&mut walk, tag, |word| entry.same(word), ready) {
-                Seen::Same(word) => return Ok(Outcome { word, new: false }),
-                Seen::Empty(slot) => {
-                    let word = tag | write(entry)?;
-                    if next.take(walk, slot, word) {
-                        if Self::count(access, segment, next) == Some(true) {
-                            self.consider_growing(section, segment, next);
-                        }
-                        return Ok(Outcome { word, new: true });
-                    }
-                    entry.take_back();
-                }
-                Seen::Never => return Err(self.catch_up(section, segment, table, next)),
-            }
-        }
     }
 
     /// The word of a record, if it is here.

@@ -13,6 +13,7 @@ mod many;
 mod pass;
 mod prints;
 mod record;
+mod slow;
 mod spare;
 mod stats;
 mod table;

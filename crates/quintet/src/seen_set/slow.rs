@@ -1,0 +1,125 @@
+//! Inserts in the cases that are not the usual one: no table yet, one that is left for another, one that is full.
+
+use super::budget::SeenError;
+use super::core::{Access, Core, Entry, Outcome, Stop, Usual, write};
+use super::table::{Seen, Table};
+use super::word::FROZEN;
+use crate::reclaim::Section;
+
+impl Core {
+    /// Every other case.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn insert_unusual(
+        &self,
+        access: &Access,
+        segment: usize,
+        tag: u64,
+        entry: &mut impl Entry,
+    ) -> Result<Outcome, SeenError> {
+        let section = access.handle.pin();
+        let outcome = loop {
+            match self.insert_usual(access, &section, segment, tag, entry) {
+                Usual::Done(outcome) => break Ok(outcome),
+                Usual::Reported(outcome, due) => {
+                    drop(section);
+                    self.see_to(access, segment, due);
+                    return Ok(outcome);
+                }
+                Usual::Error(error) => break Err(error),
+                Usual::Not => {}
+            }
+            match self.insert_slow(access, &section, segment, tag, entry) {
+                Ok(outcome) => break Ok(outcome),
+                Err(Stop::Restart) => {}
+                Err(Stop::Error(error)) => break Err(error),
+            }
+        };
+        drop(section);
+        access.tidy_if_needed(&self.account);
+        outcome
+    }
+
+    /// An insert while there is no table yet, or it is being left, or is full.
+    fn insert_slow(
+        &self,
+        access: &Access,
+        section: &Section<'_>,
+        segment: usize,
+        tag: u64,
+        entry: &mut impl Entry,
+    ) -> Result<Outcome, Stop> {
+        let Some(table) = Self::follow(section, &self.roots[segment])? else {
+            self.first_table(section, segment)?;
+            return Err(Stop::Restart);
+        };
+        access.untidy.set(true);
+        if self.meeting.is_some() {
+            return self.insert_together(access, section, segment, table, tag, entry);
+        }
+        let next = Self::follow(section, table.next())?;
+        if let Some(next) = next {
+            self.help(section, segment, table, next);
+        }
+        let mut walk = table.walk(tag);
+        loop {
+            match table.look(&mut walk, tag, |word| entry.same(word)) {
+                Seen::Same(word) => return Ok(Outcome { word, new: false }),
+                Seen::Empty(slot) if next.is_some() => {
+                    // Lost: somebody has frozen or filled it; look again (T2).
+                    table.take(walk, slot, FROZEN);
+                }
+                // The growth that brought us here is over.
+                Seen::Empty(_) if next.is_none() && table.is_calm() => return Err(Stop::Restart),
+                Seen::Empty(_) | Seen::Never => {
+                    let Some(next) = next else {
+                        // Full, or closed: there must be a successor now.
+                        self.make_room(section, segment, table)?;
+                        return Err(Stop::Restart);
+                    };
+                    return self.insert_as_guest(
+                        access,
+                        section,
+                        segment,
+                        (table, next),
+                        tag,
+                        entry,
+                    );
+                }
+            }
+        }
+    }
+
+    /// An insert into the successor of a table that is not complete: the key is not in `table` and never will be (I1).
+    fn insert_as_guest(
+        &self,
+        access: &Access,
+        section: &Section<'_>,
+        segment: usize,
+        (table, next): (&Table, &Table),
+        tag: u64,
+        entry: &mut impl Entry,
+    ) -> Result<Outcome, Stop> {
+        if !next.admit_guest() {
+            return Err(self.catch_up(section, segment, table, next)); // (G4)
+        }
+        let mut walk = next.walk(tag);
+        loop {
+            let ready = |line| table.make_ready(line, next); // (D4)
+            match next.look_when(&mut walk, tag, |word| entry.same(word), ready) {
+                Seen::Same(word) => return Ok(Outcome { word, new: false }),
+                Seen::Empty(slot) => {
+                    let word = tag | write(entry)?;
+                    if next.take(walk, slot, word) {
+                        if Self::count(access, segment, next) == Some(true) {
+                            self.consider_growing(section, segment, next);
+                        }
+                        return Ok(Outcome { word, new: true });
+                    }
+                    entry.take_back();
+                }
+                Seen::Never => return Err(self.catch_up(section, segment, table, next)),
+            }
+        }
+    }
+}
