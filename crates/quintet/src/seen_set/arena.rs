@@ -33,8 +33,10 @@ pub(crate) const GRANULE: u64 = if MODEL { 4 } else { 1024 };
 /// Granules in the first part of the directory; every further part is as large as all before it.
 const FIRST_PART: u64 = if MODEL { 2 } else { 64 };
 const PARTS: usize = if MODEL { 8 } else { 64 };
-/// Extents of this size and more come in huge pages.
+/// Extents of this size and more come in huge pages, of which the system makes four times as much in a given time as of small ones.
 const HUGE: usize = 2 << 20;
+/// An extent of this size, wanted when eight times as much is filled, is made a huge page.
+const ALMOST_HUGE: usize = HUGE / 16;
 const LARGEST_EXTENT: usize = 32 << 20;
 /// Bytes that a desk takes at a time from a large extent, before it asks again for what tables have left.
 const STEP: usize = 256 << 10;
@@ -258,7 +260,7 @@ impl Arenas {
     fn comfortable(&self, granules: u64) -> u64 {
         let granule_bytes = self.stride * GRANULE as usize;
         let bytes = (granules as usize).saturating_mul(granule_bytes).min(LARGEST_EXTENT);
-        let bytes = if bytes >= HUGE / 4 { bytes.next_multiple_of(HUGE) } else { bytes };
+        let bytes = if bytes >= ALMOST_HUGE { bytes.next_multiple_of(HUGE) } else { bytes };
         (bytes / granule_bytes).max(1) as u64
     }
 

@@ -24,7 +24,7 @@ use crate::sync::{Arc, Mutex};
 use std::ops::Deref;
 
 /// Generations from this size on have large pages: one that is partly in use is a small share of them.
-const LARGE: usize = 4 << 20;
+const LARGE: usize = 2 << 20;
 /// Generations below this size are left to the global allocator.
 const SMALLEST: usize = 1 << 20;
 
