@@ -6,7 +6,7 @@
 //!   S:          2a │ 2a+1 │ ... │ 2b+1         its words, and nobody else's
 //! ```
 //!
-//! **D1.** A line of T whose EMPTYs are frozen changes no more. Nothing runs over from a line with a gap; so the words of a cluster of lines a to b have their homes
+//! **D1.** A sealed line of T changes no more (T4). Nothing runs over from a line with a gap; so the words of a cluster of lines a to b have their homes
 //! there, those in the lines up to r are at most as many as these lines' slots, and so are those whose home is j or later for the lines j to r. Home j becomes 2j or 2j + 1 of S: so
 //! the words in a to r land in 2a to 2r + 1, and do not run over from there.
 //! **D2.** Where a word goes follows from T alone: in the order of T's slots, to the first line from its home in S that has a slot left. So all who carry
@@ -17,7 +17,6 @@
 //! store a word into by D2: by D1 the words that go to x are that cluster's.
 
 use super::table::Table;
-use super::word::{FROZEN, is_full};
 use crate::sync::line::LINE;
 use crate::sync::{MODEL, Ordering};
 
@@ -38,18 +37,13 @@ impl Table {
         next.lines() == 2 * self.lines()
     }
 
-    /// Freezes a line. True if it has a gap.
-    fn seal(&self, line: usize) -> bool {
-        self.line(line).words().iter().fold(false, |gap, slot| gap | (Self::freeze(slot) == FROZEN))
-    }
-
     /// The line at which the cluster of a line begins, if that is near enough (D3).
     fn cluster_of(&self, line: usize) -> Option<usize> {
         let lines = self.lines();
         let mut start = line;
         for _ in 0..REACH.min(lines) {
             let before = if start == 0 { lines - 1 } else { start - 1 };
-            if self.seal(before) {
+            if self.seal(before, |_| ()) {
                 return Some(start);
             }
             start = before;
@@ -108,14 +102,8 @@ impl Table {
 
     #[inline(never)]
     fn carry_words<const ROUND: bool>(&self, line: usize, fill: &mut Fill, next: &Self) -> bool {
-        let (lines, mut gap) = (next.lines(), false);
-        let base = 2 * fill.start;
-        for slot in self.line(line).words() {
-            let word = Self::freeze(slot);
-            if word == FROZEN {
-                gap = true;
-                continue;
-            }
+        let (lines, base) = (next.lines(), 2 * fill.start);
+        self.seal(line, |word| {
             let home = next.home_of(word);
             let mut to = if ROUND && home < base { home + lines - base } else { home - base };
             while usize::from(fill.used[to % (2 * REACH)]) == LINE {
@@ -127,22 +115,12 @@ impl Table {
             *used += 1;
             // ORDERING: Release: passes on the record; partner: `find_in`. Others store the same word here, or nothing (D2, D4).
             place.store(word, Ordering::Release);
-        }
-        gap
+        })
     }
 
     /// Copies the words of a line that is too far from the beginning of its cluster. True if it has a gap.
     fn copy_line(&self, line: usize, next: &Self) -> bool {
-        let mut gap = false;
-        for slot in self.line(line).words() {
-            let word = Self::freeze(slot);
-            if is_full(word) {
-                next.copy_in(word, |x| self.carry_to(x, next));
-            } else {
-                gap = true;
-            }
-        }
-        gap
+        self.seal(line, |word| next.copy_in(word, |x| self.carry_to(x, next)))
     }
 }
 

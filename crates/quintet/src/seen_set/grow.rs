@@ -7,7 +7,7 @@
 //!  1 leaving:    root = T; every operation that comes here moves a chunk of T (help), then inserts into S
 //!        │  every chunk is done
 //!        ▼
-//!  2 complete:   every EMPTY of T is FROZEN, every record of T is in S
+//!  2 complete:   every line of T is sealed, every record of T is in S
 //!        │  promote: root = S, T is retired and its memory given back
 //!        ▼
 //!  0 alone:      root = S

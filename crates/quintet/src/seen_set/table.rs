@@ -9,7 +9,9 @@
 //! **T3.** Words go into a successor of twice the size as `carry` says, into another by `copy_in`, which stores a word where its
 //! probe ends, unless it meets the word itself (copied already) or a FROZEN (the predecessor is complete). It never finds the ring full: a successor has room for every record of its
 //! predecessor beside its guests (G4), and once the predecessor is complete every copy finds its word.
-//! **T4.** A chunk is done when each of its EMPTYs is FROZEN and each of its FULLs is in the successor. FULL slots stay as they are.
+//! **T4.** A line is *sealed* when it is full or its first EMPTY is FROZEN: then it changes no more. For its FULLs are its first slots: whoever stores into
+//! a slot has seen those before it FULL, or has filled them (D2, D4 of `carry`). A chunk is done when its lines are sealed and their FULLs are in the successor. FULL slots
+//! stay as they are.
 
 use super::budget::Account;
 use super::ground::Lines;
@@ -347,9 +349,21 @@ impl Table {
         chunk * CHUNK_LINES..((chunk + 1) * CHUNK_LINES).min(self.lines.len())
     }
 
+    /// Seals a line and hands out its FULL words. True if it has a gap (T4).
+    #[inline(always)]
+    pub(super) fn seal(&self, line: usize, mut each: impl FnMut(u64)) -> bool {
+        for slot in self.line(line).words() {
+            match Self::freeze(slot) {
+                FROZEN => return true,
+                word => each(word),
+            }
+        }
+        false
+    }
+
     /// What the slot holds, after an EMPTY was frozen.
     #[inline(always)]
-    pub(super) fn freeze(slot: &AtomicU64) -> u64 {
+    fn freeze(slot: &AtomicU64) -> u64 {
         // ORDERING: Acquire: the record comes with the word, and goes on with the copy's Release.
         let word = slot.load(Ordering::Acquire);
         if word != EMPTY {
@@ -368,12 +382,7 @@ impl Table {
             return self.carry_chunk(chunk, next);
         }
         for line in self.chunk(chunk) {
-            for slot in self.line(line).words() {
-                let word = Self::freeze(slot);
-                if is_full(word) {
-                    next.copy_in(word, |_| ());
-                }
-            }
+            self.seal(line, |word| next.copy_in(word, |_| ()));
         }
     }
 
@@ -391,22 +400,17 @@ impl Table {
         let range = self.chunk(chunk);
         let (mut copied, mut any_frozen) = (0, false);
         // A cluster begins behind a line with a gap, and may end beyond the chunk.
-        let before = self.line((range.start + lines - 1) % lines);
-        let mut mine =
-            before.words().iter().fold(false, |gap, slot| gap | (Self::freeze(slot) == FROZEN));
+        let mut mine = self.seal((range.start + lines - 1) % lines, |_| ());
         for index in range.start.. {
             if index >= range.end && !mine {
                 break;
             }
-            let mut gap = false;
-            for slot in self.line(index % lines).words() {
-                let word = Self::freeze(slot);
-                gap |= word == FROZEN;
-                if mine && word != FROZEN {
+            let gap = self.seal(index % lines, |word| {
+                if mine {
                     next.place(word);
                     copied += 1;
                 }
-            }
+            });
             if gap {
                 mine = index + 1 < range.end;
                 any_frozen = true;
@@ -481,7 +485,7 @@ mod tests {
 
     /// A later line may still have an EMPTY, but somebody else may be putting the same key into the successor already.
     #[test]
-    fn a_probe_ends_at_a_frozen_slot() {
+    fn a_probe_ends_at_a_sealed_line() {
         const LINES: usize = 4;
         let account = Arc::new(Account::new(None));
         account.book_table(Table::bytes_for(LINES * LINE)).unwrap();
@@ -490,11 +494,18 @@ mod tests {
         let (split, slots) = (Split::new(32, 0), LINES * LINE);
         let plan = Plan { split, slots, before: 0, max_fill: 0.75, growths: 0, birth: 0 };
         let table = Table::try_new(plan, lines, &account).unwrap();
-        for tag in (0..LINES as u64).map(|quarter| split.tag(quarter << 62 | 1 << 40)) {
+        for quarter in 0..LINES as u64 {
+            let tag = split.tag(quarter << 62 | 1 << 40);
+            let words: Vec<_> = (1..=2 * quarter).map(|id| tag | id).collect();
+            words.iter().for_each(|&word| table.copy_in(word, |_| ()));
             let look = || table.look(&mut table.walk(tag), tag, |_| false);
-            assert!(matches!(look(), Seen::Empty(_)));
-            table.home(tag).words().iter().for_each(|slot| assert_eq!(Table::freeze(slot), FROZEN));
+            let Seen::Empty(gap) = look() else { panic!("there is room") };
+            let mut sealed = Vec::new();
+            assert!(table.seal(split.home(tag, LINES), |word| sealed.push(word)));
+            assert_eq!(sealed, words);
             assert_eq!(look(), Seen::Never);
+            // Who has looked before comes too late (T4).
+            assert!(!Table::take_at(table.home(tag), gap, tag | 99));
         }
     }
 }
