@@ -39,7 +39,7 @@ const HUGE: usize = 2 << 20;
 const ALMOST_HUGE: usize = HUGE / 16;
 const LARGEST_EXTENT: usize = 32 << 20;
 /// Bytes that a desk takes at a time from a large extent, before it asks again for what tables have left.
-const STEP: usize = 256 << 10;
+const STEP: usize = 64 << 10;
 /// How many bytes ahead of the next record lines are asked for.
 const AHEAD: usize = 256;
 

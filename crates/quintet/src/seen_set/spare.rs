@@ -10,7 +10,7 @@ use crate::sync::{Arc, Mutex};
 use std::ops::Range;
 
 /// The pool may hold this part of all table bytes.
-const SHARE: usize = 32;
+const SHARE: usize = 16;
 
 /// A part of a mapping, present and owned (E1). Any bytes may be in it.
 #[derive(Debug)]
