@@ -12,7 +12,6 @@ use quintet::cache::{CacheError, CacheHandle, CacheReader, Departed, Place, Tier
 use quintet_testkit::Rng;
 use quintet_testkit::crash::{Child, ledger::Answer, ledger::Entry, ledger::Ledger, report, task};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub(super) fn checks() -> Vec<Check> {
@@ -179,7 +178,6 @@ fn run(order: &Order, form: Form) -> Verdict {
         ledger: Ledger::default(),
         counted: 0,
         uncertain: 0,
-        early: Vec::new(),
         verdict: Verdict {
             cycles: Some(0),
             kills: Some(0),
@@ -190,7 +188,7 @@ fn run(order: &Order, form: Form) -> Verdict {
         },
     };
     let end = Instant::now() + order.time;
-    let result = form.create(&place).and_then(|mut cache| soak.cycles(&mut cache, end));
+    let result = form.create(&place).and_then(|cache| soak.cycles(&cache, end));
     let _ = TierCache::remove(&place);
     if let Err(error) = result {
         soak.verdict.violations += 1;
@@ -211,26 +209,14 @@ struct Soak {
     counted: u64,
     /// Steps that began and were not answered.
     uncertain: u64,
-    /// What new workers reported before they were ready.
-    early: Vec<String>,
     verdict: Verdict,
 }
 
 impl Soak {
-    fn cycles(&mut self, cache: &mut TierCache, end: Instant) -> Result<(), String> {
-        let late = Arc::new(Mutex::new(Vec::new()));
-        let log = Arc::clone(&late);
-        cache.set_sink(move |batch: &[Departed]| {
-            let mut log = log.lock().map_err(|error| error.to_string())?;
-            log.extend(batch.iter().map(departure));
-            Ok(())
-        });
+    fn cycles(&mut self, cache: &TierCache, end: Instant) -> Result<(), String> {
         loop {
             self.kill_for_a_while(end)?;
             cache.recover().map_err(|error| error.to_string())?;
-            let mut lines = std::mem::take(&mut self.early);
-            lines.append(&mut late.lock().map_err(|error| error.to_string())?.split_off(0));
-            lines.iter().try_for_each(|line| self.hear(line))?;
             self.judge(cache)?;
             *self.verdict.cycles.get_or_insert(0) += 1;
             let bad = !self.verdict.holds();
@@ -240,7 +226,6 @@ impl Soak {
         }
     }
 
-    /// Starts a worker. Taking its seat it may recover a dead one and report for it.
     fn spawn(&mut self, worker: usize) -> Result<Child, String> {
         self.life += 1;
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -248,17 +233,12 @@ impl Soak {
         command.arg("torture");
         let task = format!("cache {} {} {}", self.name, worker + 1, self.life);
         let child = Child::of(command, &task).map_err(|error| error.to_string())?;
-        loop {
-            match child.line(PATIENCE) {
-                Some(line) if line == "ready" => return Ok(child),
-                Some(line) if line.starts_with("failed") => {
-                    return Err(format!("a worker did not start: {line}"));
-                }
-                Some(line) => self.early.push(line),
-                None => {
-                    *self.verdict.hangs.get_or_insert(0) += 1;
-                    return Err("a worker did not start: nobody alive stands in its way".to_owned());
-                }
+        match child.line(PATIENCE) {
+            Some(line) if line == "ready" => Ok(child),
+            Some(line) => Err(format!("a worker did not start: {line}")),
+            None => {
+                *self.verdict.hangs.get_or_insert(0) += 1;
+                Err("a worker did not start: nobody alive stands in its way".to_owned())
             }
         }
     }
