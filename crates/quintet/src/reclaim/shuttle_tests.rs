@@ -1,7 +1,7 @@
-//! Whole lives of a domain under random schedules: four threads join, read, replace, go quiet and leave.
+//! Whole lives of a domain under many schedules: four threads join, read, replace, go quiet and leave.
 
 use super::*;
-use crate::sync::{Arc, AtomicBool, AtomicPtr, Ordering, thread};
+use crate::sync::{Arc, AtomicBool, AtomicPtr, Ordering, schedules, thread};
 
 struct Piece {
     freed: AtomicBool,
@@ -52,38 +52,35 @@ impl World {
 
 #[test]
 fn shuttle_readers_and_writers_come_and_go() {
-    shuttle::check_random(
-        || {
-            let domain = Domain::new();
-            let world = Arc::new(World { domain, root: AtomicPtr::new(std::ptr::null_mut()) });
-            world.root.store(world.fresh(), Ordering::Release);
-            let threads: Vec<_> = (0..4)
-                .map(|number| {
-                    let world = Arc::clone(&world);
-                    thread::spawn(move || match number {
-                        0 => {
-                            let mut handle = world.domain.join_quiet();
-                            for _ in 0..3 {
-                                world.read(&handle.visit());
-                                world.replace(&handle.visit());
-                                handle.quiescent();
-                            }
+    schedules(2_000, || {
+        let domain = Domain::new();
+        let world = Arc::new(World { domain, root: AtomicPtr::new(std::ptr::null_mut()) });
+        world.root.store(world.fresh(), Ordering::Release);
+        let threads: Vec<_> = (0..4)
+            .map(|number| {
+                let world = Arc::clone(&world);
+                thread::spawn(move || match number {
+                    0 => {
+                        let mut handle = world.domain.join_quiet();
+                        for _ in 0..3 {
+                            world.read(&handle.visit());
+                            world.replace(&handle.visit());
+                            handle.quiescent();
                         }
-                        1 => (0..3).for_each(|_| world.read(&world.domain.pin())),
-                        _ => {
-                            for _ in 0..2 {
-                                let handle = world.domain.join();
-                                let outer = handle.pin();
-                                world.read(&handle.pin());
-                                world.replace(&outer);
-                                world.read(&outer);
-                            }
+                    }
+                    1 => (0..3).for_each(|_| world.read(&world.domain.pin())),
+                    _ => {
+                        for _ in 0..2 {
+                            let handle = world.domain.join();
+                            let outer = handle.pin();
+                            world.read(&handle.pin());
+                            world.replace(&outer);
+                            world.read(&outer);
                         }
-                    })
+                    }
                 })
-                .collect();
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
-        },
-        2_000,
-    );
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
 }

@@ -1,8 +1,8 @@
-//! Whole lives of small sets under random schedules: three threads insert overlapping records from the smallest set on, through many
+//! Whole lives of small sets under many schedules: three threads insert overlapping records from the smallest set on, through many
 //! growths.
 
 use super::*;
-use crate::sync::{Arc, Mutex, thread};
+use crate::sync::{Arc, Mutex, schedules, thread};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// The same in every run: schedules can be replayed.
@@ -67,10 +67,10 @@ fn life(growth: Growth) {
 
 #[test]
 fn shuttle_seen_sets_that_grow_spread() {
-    shuttle::check_random(|| life(Growth::Spread), 2_000);
+    schedules(2_000, || life(Growth::Spread));
 }
 
 #[test]
 fn shuttle_seen_sets_that_grow_together() {
-    shuttle::check_random(|| life(Growth::Together), 2_000);
+    schedules(2_000, || life(Growth::Together));
 }

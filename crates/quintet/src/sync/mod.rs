@@ -33,6 +33,8 @@ pub(crate) use self::loom::{model, model_of_growth};
 mod shuttle;
 #[cfg(all(quintet_shuttle, not(quintet_loom)))]
 use self::shuttle as backend;
+#[cfg(all(test, quintet_shuttle, not(quintet_loom)))]
+pub(crate) use self::shuttle::schedules;
 
 pub(crate) mod backoff;
 pub(crate) mod barrier;

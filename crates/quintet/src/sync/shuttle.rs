@@ -92,3 +92,15 @@ macro_rules! thread_local_cell {
     };
 }
 pub(crate) use thread_local_cell;
+
+/// Runs so many random schedules and as many by priority. The first let threads take turns at every step; the others let one stand still for as
+/// long as the rest need to move, free and fill again what it looks at.
+#[cfg(test)]
+pub(crate) fn schedules(number: usize, check: impl Fn() + Send + Sync + 'static) {
+    /// Times that the order of threads changes in a schedule by priority.
+    const CHANGES: usize = 3;
+    let check = std::sync::Arc::new(check);
+    let again = std::sync::Arc::clone(&check);
+    ::shuttle::check_random(move || check(), number);
+    ::shuttle::check_pct(move || again(), number, CHANGES);
+}

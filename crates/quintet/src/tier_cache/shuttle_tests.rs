@@ -1,11 +1,11 @@
-//! Whole operations under shuttle: many random schedules of many steps, on a map so small that every add collides, usurps or
+//! Whole operations under shuttle: many schedules of many steps, on a map so small that every add collides, usurps or
 //! drives somebody out.
 
 use super::*;
-use crate::sync::{Arc, AtomicBool, AtomicU64, Ordering, thread};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Ordering, schedules, thread};
 
 const TINY: Geometry = Geometry { buckets: 4, window: 3, records: 14, seats: 5 };
-const SCHEDULES: usize = 400;
+const SCHEDULES: usize = 2_000;
 
 /// A process; it may be dead as far as the others are concerned.
 struct Peer {
@@ -77,61 +77,52 @@ fn work(world: &World, worker: u32) -> u64 {
 /// Three writers whose windows overlap: nothing is lost but what left, and the map holds together.
 #[test]
 fn shuttle_tier_writers_in_overlapping_windows() {
-    shuttle::check_random(
-        || {
-            let world = World::new();
-            let spawn = |worker| {
-                let world = Arc::clone(&world);
-                thread::spawn(move || work(&world, worker))
-            };
-            let threads: Vec<_> = (0..3).map(spawn).collect();
-            let added: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-            let report = world.with(4, |map| map.check().unwrap());
-            assert_eq!(report.live as u64 + world.left.load(Ordering::Acquire), added);
-        },
-        SCHEDULES,
-    );
+    schedules(SCHEDULES, || {
+        let world = World::new();
+        let spawn = |worker| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || work(&world, worker))
+        };
+        let threads: Vec<_> = (0..3).map(spawn).collect();
+        let added: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        let report = world.with(4, |map| map.check().unwrap());
+        assert_eq!(report.live as u64 + world.left.load(Ordering::Acquire), added);
+    });
 }
 
 /// A writer dies with its bucket held; two others need it at the same time, and a third only reads behind it.
 #[test]
 fn shuttle_tier_two_waiters_recover_the_dead() {
-    shuttle::check_random(
-        || {
-            let world = World::new();
-            world.with(0, |map| {
-                let mut dead = map.handle().unwrap();
-                dead.add(key(1, 1), 10).unwrap();
-                let prepared = dead.prepare(key(2, 1)).unwrap();
-                std::mem::forget(dead.commit(prepared, 20).unwrap());
-                std::mem::forget(dead);
-            });
-            world.peers[0].dead[0].store(true, Ordering::Release);
-            let spawn = |worker: u32| {
-                let world = Arc::clone(&world);
-                thread::spawn(move || {
-                    world.with(worker as usize, |map| {
-                        let mut handle = map.handle().unwrap();
-                        handle.add(key(worker + 10, 1), 1).unwrap();
-                        handle.remove(key(worker + 10, 1)).unwrap();
-                        handle.add(key(worker + 20, 2), 1).unwrap();
-                    });
-                })
-            };
-            let threads: Vec<_> = (1..3).map(spawn).collect();
-            world.with(3, |map| {
-                assert_eq!(map.reader().get(key(1, 1)), Ok(Some(10)));
-                assert_eq!(map.reader().get(key(2, 1)), Ok(Some(20)));
-            });
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
-            world.with(3, |map| {
-                map.recover().unwrap();
-                assert_eq!(
-                    map.check().unwrap().live as u64 + world.left.load(Ordering::Acquire),
-                    4
-                );
-            });
-        },
-        SCHEDULES,
-    );
+    schedules(SCHEDULES, || {
+        let world = World::new();
+        world.with(0, |map| {
+            let mut dead = map.handle().unwrap();
+            dead.add(key(1, 1), 10).unwrap();
+            let prepared = dead.prepare(key(2, 1)).unwrap();
+            std::mem::forget(dead.commit(prepared, 20).unwrap());
+            std::mem::forget(dead);
+        });
+        world.peers[0].dead[0].store(true, Ordering::Release);
+        let spawn = |worker: u32| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                world.with(worker as usize, |map| {
+                    let mut handle = map.handle().unwrap();
+                    handle.add(key(worker + 10, 1), 1).unwrap();
+                    handle.remove(key(worker + 10, 1)).unwrap();
+                    handle.add(key(worker + 20, 2), 1).unwrap();
+                });
+            })
+        };
+        let threads: Vec<_> = (1..3).map(spawn).collect();
+        world.with(3, |map| {
+            assert_eq!(map.reader().get(key(1, 1)), Ok(Some(10)));
+            assert_eq!(map.reader().get(key(2, 1)), Ok(Some(20)));
+        });
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        world.with(3, |map| {
+            map.recover().unwrap();
+            assert_eq!(map.check().unwrap().live as u64 + world.left.load(Ordering::Acquire), 4);
+        });
+    });
 }

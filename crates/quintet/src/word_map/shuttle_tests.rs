@@ -1,10 +1,10 @@
-//! Whole growths under shuttle: many random schedules of many steps, from the smallest table, with four threads.
+//! Whole growths under shuttle: many schedules of many steps, from the smallest table, with four threads.
 
 use super::*;
-use crate::sync::{Arc, thread};
+use crate::sync::{Arc, schedules, thread};
 
 fn model(check: impl Fn() + Send + Sync + 'static) {
-    shuttle::check_random(check, 300);
+    schedules(2_000, check);
 }
 
 /// A key of thread `thread`, spread over the homes: under a model checker the top bits are the home.

@@ -1,19 +1,10 @@
 //! Whole operations of the cache under shuttle, on a cache so small that they all meet: nothing is lost, nothing is delivered twice.
 
 use super::*;
-use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, thread};
+use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, schedules, thread};
 use std::collections::HashMap;
 
 const SCHEDULES: usize = 2_000;
-/// Times that the order of threads changes in a schedule by priority.
-const DEPTH: usize = 3;
-
-/// Random schedules let threads take turns at every step. Those by priority let one stand still for as long as the others need to remove, free and fill
-/// what it looks at.
-fn explore(body: impl Fn() + Copy + Send + Sync + 'static) {
-    shuttle::check_random(body, SCHEDULES);
-    shuttle::check_pct(body, SCHEDULES, DEPTH);
-}
 
 fn sizes(blocks: u32, buckets: u32) -> Sizes {
     Sizes {
@@ -54,7 +45,7 @@ impl EvictionSink for Counting {
 /// Three fill a cache that is too small for them, in few buckets: whatever was added is there or was delivered once.
 #[test]
 fn shuttle_cache_every_departure_is_delivered_once() {
-    explore(|| {
+    schedules(SCHEDULES, || {
         let mut cache = TierCache::create_sealed(sizes(8, 2)).unwrap();
         let ledger = Ledger::new(Mutex::new(HashMap::new()));
         cache.set_sink(Counting(Arc::clone(&ledger)));
@@ -80,7 +71,7 @@ fn shuttle_cache_every_departure_is_delivered_once() {
 /// Values of several blocks are replaced and removed while others read them.
 #[test]
 fn shuttle_cache_values_are_whole() {
-    explore(|| {
+    schedules(SCHEDULES, || {
         // Nothing to spare: whatever one frees the next one fills.
         let cache = Arc::new(TierCache::create_sealed(sizes(9, 2)).unwrap());
         cache.handle().unwrap().set("k", vec![9; 200]).unwrap();
@@ -110,7 +101,7 @@ fn shuttle_cache_values_are_whole() {
 /// A computation fails, another takes over, the third waits; and somebody removes the answer.
 #[test]
 fn shuttle_cache_flights_are_handed_over() {
-    explore(|| {
+    schedules(SCHEDULES, || {
         let cache = Arc::new(TierCache::create_sealed(sizes(8, 2)).unwrap());
         let (inside, computed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let ask = |fails: bool| {
