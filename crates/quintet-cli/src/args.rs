@@ -57,6 +57,9 @@ pub(crate) struct RaceArgs {
     /// Only the workloads whose name starts so
     #[arg(long)]
     pub(crate) workload: Option<String>,
+    /// Only the tables whose names start so, for example quintet,dashmap; ratios are to the best rival among them
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) tables: Vec<String>,
     /// Short: at most 90 seconds for the headlines of every family, at most 5 minutes for one family
     #[arg(long)]
     pub(crate) quick: bool,

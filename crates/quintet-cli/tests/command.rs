@@ -50,6 +50,7 @@ fn bad_input_is_explained_in_three_lines() {
     refused(&["race", "--rounds", "0"], "--rounds");
     refused(&["race", "--rounds", "x"], "invalid value");
     refused(&["race", "--workload", "hot"], "did you mean --workload hit");
+    refused(&["race", "--family", "seen", "--tables", "dishmap"], "did you mean --tables dashmap");
     refused(&["race", "--no-such-option"], "--no-such-option");
     refused(&["rase"], "race");
     refused(&["torture", "--family", "rival"], "did you mean --family rivals?");
@@ -220,6 +221,19 @@ fn a_tiny_race_of_caches_runs_by_processes() {
         assert!(line["mops"].as_f64() > Some(0.0), "{line}");
         assert_eq!(line["table"] == "quintet", line["ratio_to_best_rival"].is_number(), "{line}");
     }
+}
+
+#[test]
+fn only_the_tables_asked_for_race() {
+    let more = ["--workload", "hit", "--threads", "1", "--tables", "papaya,dash", "--json", "-"];
+    let output = tiny("rivals", &more);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let lines = lines(&output.stdout);
+    let asked = |line: &serde_json::Value| {
+        let table = line["table"].as_str().unwrap();
+        table.starts_with("papaya") || table.starts_with("dash")
+    };
+    assert!(lines.len() >= 2 && lines.iter().all(asked), "{lines:?}");
 }
 
 #[test]

@@ -62,6 +62,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
         let advice = nearest::advice("--workload", &wish.prefix, all);
         return Err(Fail::misuse(format!("no workload {:?}", wish.prefix), "", advice));
     }
+    check_tables(&chosen, &args.tables)?;
     let json = args.json.as_deref().map(Output::open).transpose()?;
     let html = args.html.as_deref().map(Output::open).transpose()?;
     let quiet = [&args.json, &args.html].into_iter().flatten().any(|path| path == Path::new("-"));
@@ -82,7 +83,8 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
     let mut records = Vec::new();
     let mut skipped = Vec::new();
     for stage in &stages {
-        let tables = (stage.family.tables)();
+        let mut tables = (stage.family.tables)();
+        tables.retain(|table| is_asked_for(&args.tables, table.label.name));
         let outcome = match stage.is_weighed() {
             true => weigh_stage(stage, &tables, &mut course)?,
             false => runner::run_stage(stage, &tables, &mut course)?,
@@ -109,6 +111,25 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
         html.finish(&page::page(&records))?;
     }
     Ok(Exit::Fine)
+}
+
+/// Whether a table takes part, if only those that start so do; all do if none is named.
+fn is_asked_for(tables: &[String], name: &str) -> bool {
+    tables.is_empty() || tables.iter().any(|table| name.starts_with(table))
+}
+
+/// Every name given must be the beginning of a table's.
+fn check_tables(families: &[&Family], asked: &[String]) -> Result<(), Fail> {
+    let tables = families.iter().flat_map(|family| (family.tables)());
+    let names: Vec<_> = tables.map(|table| table.label.name).collect();
+    let unknown = asked.iter().find(|asked| !names.iter().any(|name| name.starts_with(*asked)));
+    match unknown {
+        Some(unknown) => {
+            let advice = nearest::advice("--tables", unknown, names.iter().copied());
+            Err(Fail::misuse(format!("no table {unknown:?}"), "", advice))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Weighs the tables of a stage, unless time or system forbid it.
