@@ -1,16 +1,46 @@
 //! The machine under the race.
+//!
+//! Unsafe is allowed here because memory is asked for past the allocator, whose habits are part of what is raced.
+#![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Touches and frees `bytes` once per process before growth is timed: a host may back a page only
-/// when it is first touched, and that is nobody's latency. At most 2 GiB.
+/// More than a table of the race needs.
+#[cfg(target_os = "linux")]
+const MOST: u64 = 2 << 30;
+
+/// Touches and gives back `bytes` before growth is timed. The host of a virtual machine may back a page only when it is first touched, and takes back what
+/// was free for some seconds; that is no table's work. In large pages, so that what is given back serves those as well as small ones.
+#[cfg(target_os = "linux")]
+pub(crate) fn touch(bytes: u64) {
+    use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE};
+    let bytes = bytes.min(MOST).next_multiple_of(2 << 20) as usize;
+    let (access, kind) = (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+    // SAFETY: a new mapping, of whatever address.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) };
+    if start == MAP_FAILED {
+        return;
+    }
+    // SAFETY: advice on our own mapping.
+    unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
+    for offset in (0..bytes).step_by(4096) {
+        let page = start.cast::<u8>().wrapping_add(offset);
+        // SAFETY: inside the mapping, which nobody else knows.
+        unsafe { page.write_volatile(1) };
+    }
+    // SAFETY: the mapping made above, and no pointer to it is left.
+    unsafe { libc::munmap(start, bytes) };
+}
+
+/// Elsewhere memory is taken as it comes.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn touch(_bytes: u64) {}
+
+/// [`touch`], once per process.
 pub(crate) fn touch_once(bytes: u64) {
     static TOUCHED: AtomicU64 = AtomicU64::new(0);
-    let bytes = bytes.min(2 << 30);
     // Relaxed: one thread drives the race; the atomic only makes the static mutable.
     if TOUCHED.fetch_max(bytes, Ordering::Relaxed) < bytes {
-        let mut ground = vec![0u8; bytes as usize];
-        ground.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
-        std::hint::black_box(&ground);
+        touch(bytes);
     }
 }
