@@ -36,6 +36,15 @@ pub(crate) fn touch(bytes: u64) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn touch(_bytes: u64) {}
 
+/// Gives back what the allocator keeps for later: the first table of a program finds nothing kept, and what is kept here depends on the tables before.
+pub(crate) fn trim() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: takes no pointers and may be called at any time.
+        unsafe { libc::malloc_trim(0) };
+    }
+}
+
 /// [`touch`], once per process.
 pub(crate) fn touch_once(bytes: u64) {
     static TOUCHED: AtomicU64 = AtomicU64::new(0);

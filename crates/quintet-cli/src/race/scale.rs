@@ -1,9 +1,10 @@
 //! Memory: one table per child process, resident growth after the allocator gave back what it can.
 //!
-//! Unsafe is allowed here because glibc's trimming and statistics have no safe form.
+//! Unsafe is allowed here because glibc's statistics have no safe form.
 #![allow(unsafe_code)]
 
 use super::family::{Role, Table};
+use super::ground::trim;
 use super::plan::Stage;
 use super::record::Record;
 use super::stats::ratio;
@@ -128,15 +129,6 @@ fn status(name: &str) -> u64 {
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with(name))?;
     line[name.len()..].split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
-}
-
-/// Gives back what the allocator keeps for later.
-fn trim() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        // SAFETY: takes no pointers and may be called at any time.
-        unsafe { libc::malloc_trim(0) };
-    }
 }
 
 /// Bytes handed out by the allocator: in its arenas and mapped for large blocks.

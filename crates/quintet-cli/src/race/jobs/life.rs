@@ -3,7 +3,7 @@
 use super::general::{census, fill};
 use crate::race::crew::{Lap, crew, span, wrong};
 use crate::race::family::{Bench, Heat, Latency, Measure, Sample, Wrong};
-use crate::race::ground::touch_once;
+use crate::race::ground::{touch_once, trim};
 use quintet_rivals::Kind;
 use quintet_rivals::general::{Access, BATCH, Map};
 use quintet_testkit::latency::{self, LatencyRecorder};
@@ -131,6 +131,7 @@ impl<T: Kind, M: Map<T>> Grow<T, M> {
 
 impl<T: Kind, M: Map<T>> Bench for Grow<T, M> {
     fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+        trim();
         touch_once(heat.keys * 256);
         match heat.workload.measure {
             Measure::Worst => self.stamped(heat),

@@ -2,7 +2,7 @@
 
 use crate::race::crew::{Lap, crew, span, wrong};
 use crate::race::family::{Bench, Heat, Role, Sample, Table, Wrong};
-use crate::race::ground::touch;
+use crate::race::ground::{touch, trim};
 use crate::race::keys::Dice;
 use quintet::SeenSet;
 use quintet::seen_set::{Growth, Handle};
@@ -297,6 +297,7 @@ impl<A: Seen<N>, const N: usize> Search<A, N> {
 
 impl<A: Seen<N>, const N: usize> Bench for Search<A, N> {
     fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+        trim();
         touch(heat.keys * (32 + 2 * N as u64));
         let known = if heat.workload.name.starts_with("dup") { KNOWN } else { 0 };
         let start = Instant::now();
