@@ -9,7 +9,7 @@ use super::iter::Iter;
 use super::owned::{ArcRef, Removed};
 use super::table::Table;
 use crate::hash::DefaultHashBuilder;
-use crate::reclaim::{self, Visit};
+use crate::reclaim::{self, Peek, Visit};
 use crate::region::AllocError;
 use crate::sync::prefetch::prefetch_read;
 use std::fmt;
@@ -154,24 +154,33 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         self.get_hashed(self.set.hash_of(key), key)
     }
 
+    /// Works with the root in the usual case. `None` says nothing.
     #[inline(always)]
-    fn find(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
+    pub(super) fn at_hand<R>(&self, work: impl FnOnce(&Table) -> Option<R>) -> Option<R> {
+        self.set.core.at_hand(&self.entrance, work)
+    }
+
+    /// A look with what the section remembers.
+    #[inline(always)]
+    pub(super) fn peek(&self) -> Peek<'_> {
+        self.entrance.peek()
+    }
+
+    #[inline(always)]
+    pub(super) fn find(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
         debug_assert_eq!(hash, self.set.hash_of(key), "ItemSet: a hash of another key");
         let same = ItemSet::<P, S>::matcher(key);
-        let glance = |table: &Table| table.glance(hash, self.entrance.peek(), same);
-        match self.set.core.at_hand(&self.entrance, glance) {
-            Some(item) => item,
-            None => self.find_slowly(hash, key),
-        }
+        let glance = |table: &Table| table.glance(hash, self.peek(), same);
+        self.at_hand(glance).unwrap_or_else(|| self.find_slowly(hash, key))
     }
 
     #[inline(never)]
     fn find_slowly(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
         let same = ItemSet::<P, S>::matcher(key);
-        let peek = self.entrance.peek();
+        let peek = self.peek();
         // Behind its home line, as a rule.
         let find = |table: &Table| table.find(hash, || peek.check(), &same);
-        if let Some(item) = self.set.core.at_hand(&self.entrance, find) {
+        if let Some(item) = self.at_hand(find) {
             return item;
         }
         let item = self.visit(|visit| self.set.core.get(visit, hash, same));
@@ -235,7 +244,7 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
             prefetch_read(raw);
             prefetch_read(raw.wrapping_byte_add(size_of::<P::Item>().min(128) / 8 * 7));
         };
-        core.at_hand(&self.entrance, |table| {
+        self.at_hand(|table| {
             self.visit(|visit| core.write_at_once(visit, table, wish, same, expect))
         })
     }

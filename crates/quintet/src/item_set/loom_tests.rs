@@ -289,6 +289,49 @@ fn loom_a_reader_holds_what_it_found_while_the_set_moves_on() {
     });
 }
 
+/// Many lookups check once for all, and hold what they found all the same: also an item that was born in an era they had not announced.
+#[test]
+fn loom_many_lookups_hold_what_they_found() {
+    model(|| {
+        let set = sharded(1);
+        let (mut ours, theirs) = (Member::of(&set), Member::of(&set));
+        let items = [10, 11, 12, 13].map(|value| record(LOW, value));
+        ours.resize(2);
+        ours.put_kept(&items[0]);
+        assert_eq!((ours.get(LOW), theirs.get(LOW)), (Some(10), Some(10)));
+        let kept = items.clone();
+        let other = theirs.spawn(move |theirs| {
+            let mut found = [None];
+            theirs.handle.get_many(&[LOW], &mut found);
+            let value = found[0].expect("present throughout").value;
+            // The test's two counts, and the set's, which must not be gone.
+            let held = &kept[value as usize - 10];
+            assert_eq!(Arc::strong_count(held), 3, "freed under its reader");
+        });
+        for item in &items[1..] {
+            ours.put_kept(item);
+            ours.handle.flush();
+        }
+        other.join().unwrap();
+    });
+}
+
+/// The same between two tables: what is there throughout is found.
+#[test]
+fn loom_many_lookups_during_migration_never_miss() {
+    model(|| {
+        let (_set, ours, theirs) = set_of(LOW);
+        let other = theirs.spawn(|theirs| {
+            let mut found = [None; 3];
+            theirs.handle.get_many(&[HIGH, LOW, LOW], &mut found);
+            found.map(|item| item.map(|item| item.value))
+        });
+        ours.resize(1);
+        assert_eq!(ours.put(LOW, 11), Some(10));
+        assert!(matches!(other.join().unwrap(), [None, Some(10 | 11), Some(10 | 11)]));
+    });
+}
+
 /// A helper that falls asleep with a chunk in its hands while the set grows twice must not copy what is old by then.
 #[test]
 fn loom_a_copier_asleep_across_two_growths_changes_nothing() {
