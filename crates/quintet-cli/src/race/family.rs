@@ -99,6 +99,10 @@ pub(crate) type Weigh = fn(keys: u64, scale: &mut dyn FnMut());
 pub(crate) trait Bench {
     /// Runs one round of a workload for about `slot`, or its fixed work at least once.
     fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong>;
+    /// Whether it takes part in a workload of its stage.
+    fn joins(&self, _workload: &Workload) -> bool {
+        true
+    }
     /// Whether the table's answers can be believed with so many threads; if not, it is a yardstick.
     fn is_exact(&self, _threads: usize) -> bool {
         true

@@ -145,6 +145,9 @@ fn run_turn(
                 return Ok(None);
             }
             for (place, workload) in turn.iter().enumerate() {
+                if !lane.bench.joins(workload) {
+                    continue;
+                }
                 let heat = Heat { workload, threads, keys: stage.keys, round: round as u64 };
                 match lane.round(&heat, slot, &course.watch) {
                     Ok(Some(sample)) if round > 0 => lane.samples[place].push(sample),
@@ -189,7 +192,7 @@ fn records(
     let mut records = Vec::new();
     for (place, workload) in turn.iter().enumerate() {
         let best = best_rival(lanes, threads, place, workload.measure);
-        for lane in lanes {
+        for lane in lanes.iter().filter(|lane| lane.bench.joins(workload)) {
             let by_processes = lane.bench.is_by_processes();
             let mut record = Record {
                 family: stage.family.name,

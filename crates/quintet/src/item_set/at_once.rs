@@ -7,11 +7,13 @@
 //! **O3.** A change looks for its item before it takes the lock: user code runs without it, and memory arrives meanwhile. Under the lock the
 //! same item must still be there (it cannot have been freed, and so none else has its address), its place must be of this
 //! hash, or the lock is not its own (L1), and the table must still be the root (L2).
+//! **O4.** A home line with an unused place, and without the tag of a hash, says that there is no item of that hash (T1), nor an emptied place for one (T2).
+//! Under the lock it says so until the lock is free: an addition looks again there, and runs no user code at all.
 
-use super::core::{Core, Hint};
+use super::core::{Core, Hint, Want};
 use super::entrance::Entrance;
 use super::shard;
-use super::table::{Raw, Table};
+use super::table::{Raw, Sought, Table};
 use super::word::{Birth, tag_of};
 use crate::reclaim::{Peek, Visit};
 use crate::sync::prefetch::prefetch_write;
@@ -25,6 +27,31 @@ pub(crate) struct Taken {
     pub(crate) before: Raw,
     pub(crate) birth: u64,
     hint: Hint,
+}
+
+/// What shall happen at once: what is wanted of the item with this hash, and the new item, which is null for a removal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    pub(crate) hash: u32,
+    pub(crate) want: Want,
+    pub(crate) item: Raw,
+}
+
+/// What has happened at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AtOnce {
+    /// An item was taken out, and the new one put in its place, if there is one.
+    Changed(Taken),
+    /// There was none, and the new one was added.
+    Added(Hint),
+}
+
+/// What a look at a home line tells.
+enum Home<'t> {
+    Item(AtHome<'t>),
+    /// Nothing of this hash is there (O4).
+    Absent,
+    Unknown,
 }
 
 /// A place in a home line, and the item that was found in it without a lock.
@@ -76,27 +103,63 @@ impl Core {
         table.prev().load(Ordering::Acquire).is_null().then_some(table)
     }
 
-    /// Replaces an item of `table`, which is at hand, or removes it if `item` is null (O3). `None` says that nothing has happened. `expect` is told
-    /// of the item that will be looked at, to ask the cache for it.
+    /// Does what is wanted in `table`, which is at hand. `None` says that nothing has happened. `expect` is told of the item that will be looked at, to ask
+    /// the cache for it.
     #[inline(always)]
-    pub(crate) fn change_at_once(
+    pub(crate) fn write_at_once(
         &self,
         visit: &Visit<'_>,
         table: &Table,
-        hash: u32,
+        wish: Wish,
         same: &impl Fn(Raw) -> bool,
         expect: impl Fn(Raw),
-        item: Raw,
-    ) -> Option<Taken> {
+    ) -> Option<AtOnce> {
+        let Wish { hash, want, item } = wish;
         shard::assert_not_busy(self.name());
-        let shard = self.shard(hash);
-        shard.prefetch();
-        table.prefetch_line(hash);
+        self.shard(hash).prefetch();
+        table.prefetch_to_write(hash);
         // ORDERING: Relaxed: only asks whether there is work to share, which is not for here.
         if !table.next().load(Ordering::Relaxed).is_null() || self.domain.is_returning() {
             return None;
         }
-        let found = table.look_home(hash)?;
+        match table.look_home(hash) {
+            Home::Item(found) if want != Want::New => {
+                self.change_at_once(visit, table, wish, same, expect, found)
+            }
+            Home::Absent if matches!(want, Want::Put | Want::New) => {
+                self.add_at_once(visit.peek(), table, hash, item)
+            }
+            _ => None,
+        }
+    }
+
+    /// Adds an item to its home line (O4).
+    #[inline(always)]
+    fn add_at_once(&self, peek: Peek<'_>, table: &Table, hash: u32, item: Raw) -> Option<AtOnce> {
+        let shard = self.shard(hash);
+        let _guard = shard.lock();
+        // ORDERING: Relaxed: as in `change_at_once`. The era must be the announced one: a section may have announced eras to come, and no birth is among
+        // them.
+        if !(ptr::eq(self.root.load(Ordering::Relaxed), table) && peek.check()) {
+            return None;
+        }
+        let sought = table.seek_home(hash)?;
+        let filling = table.place(shard, hash, &sought, item, Birth::of(peek.upper())).ok()?;
+        shard.count_in();
+        Some(AtOnce::Added(if filling { Hint::Filling } else { Hint::Nothing }))
+    }
+
+    /// Replaces an item, or removes it if `item` is null (O3).
+    #[inline(always)]
+    fn change_at_once(
+        &self,
+        visit: &Visit<'_>,
+        table: &Table,
+        Wish { hash, item, .. }: Wish,
+        same: &impl Fn(Raw) -> bool,
+        expect: impl Fn(Raw),
+        found: AtHome<'_>,
+    ) -> Option<AtOnce> {
         expect(found.item);
         // While it is on its way.
         visit.free_some();
@@ -105,6 +168,7 @@ impl Core {
         if !(peek.check() && shard::busy(self.name(), || same(found.item))) {
             return None;
         }
+        let shard = self.shard(hash);
         let _guard = shard.lock();
         // ORDERING: Relaxed: under the lock all are up to date with what earlier writers of this shard saw or did (L2). The era is
         // the one that the section announced, so its interval covers the births of both items.
@@ -121,34 +185,45 @@ impl Core {
         found.place.store(item, Ordering::Release);
         let emptying = item.is_null() && shard.count_out();
         let hint = if emptying { Hint::Emptying } else { Hint::Nothing };
-        Some(Taken { before: found.item, birth, hint })
+        Some(AtOnce::Changed(Taken { before: found.item, birth, hint }))
     }
 
-    /// After a removal: sees whether the set has become too large.
+    /// Afterwards: sees whether another size would fit better.
     #[inline(always)]
-    pub(crate) fn after_removal(&self, visit: &Visit<'_>, taken: &Taken) {
-        if taken.hint != Hint::Nothing {
-            self.take_hint(visit, taken.hint);
+    pub(crate) fn after_write(&self, visit: &Visit<'_>, done: &AtOnce) {
+        let (AtOnce::Added(hint) | AtOnce::Changed(Taken { hint, .. })) = *done;
+        if hint != Hint::Nothing {
+            self.take_hint(visit, hint);
         }
     }
 }
 
 impl Table {
-    /// What is in the home line under the tag of `hash`, if something is. Needs no lock; a later look decides.
+    /// The end of a search, if one look at the home line tells that nothing of `hash` is there (O4).
     #[inline(always)]
-    fn look_home(&self, hash: u32) -> Option<AtHome<'_>> {
+    fn seek_home(&self, hash: u32) -> Option<Sought> {
+        let home = self.home(hash);
+        let line = self.line(home);
+        let unused = line.unused();
+        let absent = line.lanes_of(tag_of(hash)).is_empty() && !unused.is_empty();
+        absent.then(|| Sought::nothing(home, unused))
+    }
+
+    /// What is in the home line under the tag of `hash`. Needs no lock; a later look decides.
+    #[inline(always)]
+    fn look_home(&self, hash: u32) -> Home<'_> {
         let home = self.home(hash);
         let line = self.line(home);
         let lanes = line.lanes_of(tag_of(hash));
         if lanes.is_empty() {
-            return None;
+            return if line.unused().is_empty() { Home::Unknown } else { Home::Absent };
         }
         let place = line.first_item(lanes);
         let mark = self.mark_of(home, lanes.first());
         prefetch_write(mark);
         // ORDERING: Acquire, as in `item_at`.
         let item = place.load(Ordering::Acquire);
-        (!item.is_null()).then_some(AtHome { item, place, mark })
+        if item.is_null() { Home::Unknown } else { Home::Item(AtHome { item, place, mark }) }
     }
 
     /// The item of `hash` that is the `same`, or null, as far as one look at its home line tells: that is where most are. `None` says

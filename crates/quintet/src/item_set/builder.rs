@@ -21,12 +21,33 @@ pub(crate) struct Settings {
     pub(crate) quota: usize,
     /// log2 of the places of the first table.
     pub(crate) first_bits: u32,
+    /// The first table keeps the order of insertion.
+    pub(crate) ordered: bool,
 }
 
 impl Settings {
     /// The share of the numbers of places that may be dealt out: some stand for no place.
     pub(crate) fn share(&self) -> f64 {
         self.load_factor * (LANES as f64 / f64::from(1u32 << LANE_BITS))
+    }
+
+    /// A table of `2^bits` places, or of the least number that is enough for all shards.
+    pub(crate) fn plan(&self, bits: u32, birth: u64, ordered: bool) -> Plan {
+        Plan {
+            bits: bits.max(self.min_bits()),
+            shard_bits: self.shard_bits,
+            load_factor: self.load_factor,
+            pages: self.pages,
+            birth,
+            ordered,
+        }
+    }
+
+    /// log2 of the places of a table into which so many items go before the next one is prepared.
+    pub(crate) fn bits_for(&self, items: usize) -> u32 {
+        let bits = capacity_for(items, |_| self.share());
+        let is_enough = bits > Plan::MAX_BITS || self.plan(bits, 0, false).room() >= items;
+        bits + u32::from(!is_enough)
     }
 
     /// log2 of the places of the smallest table: at least one line for each shard.
@@ -60,6 +81,7 @@ pub struct ItemSetBuilder<P, S = DefaultHashBuilder> {
     load_factor: f64,
     shards: usize,
     pages: Pages,
+    ordered: bool,
     hasher: S,
 }
 
@@ -71,6 +93,7 @@ impl<P> Default for ItemSetBuilder<P> {
             load_factor: LOAD_FACTOR,
             shards: 32,
             pages: Pages::default(),
+            ordered: false,
             hasher: DefaultHashBuilder::default(),
         }
     }
@@ -105,10 +128,31 @@ impl<P: Pointer, S> ItemSetBuilder<P, S> {
         self
     }
 
+    /// Whether [iteration](super::Handle::iter) follows the order of first insertion, until the set is first rebuilt: that is, until it grows
+    /// beyond its [`capacity`](Self::capacity), shrinks or is compacted. By default it does not, since all inserts have to agree on the order, by one counter:
+    /// threads that insert at the same time take it from each other.
+    ///
+    /// ```
+    /// # use quintet::{ItemSet, item_set::Keyed};
+    /// # struct Word(String);
+    /// # impl Keyed for Word { type Key = str; fn key(&self) -> &str { &self.0 } }
+    /// let set = ItemSet::<Box<Word>>::builder().capacity(100).ordered(true).build();
+    /// for word in ["one", "two", "three"] {
+    ///     set.pin().put(Word(word.into()));
+    /// }
+    /// let words: Vec<_> = set.pin().iter().map(|word| word.0.clone()).collect();
+    /// assert_eq!(words, ["one", "two", "three"]);
+    /// ```
+    pub fn ordered(mut self, ordered: bool) -> Self {
+        self.ordered = ordered;
+        self
+    }
+
     /// Another hasher. One without a random key lets those who choose the keys make them collide.
     pub fn hasher<H>(self, hasher: H) -> ItemSetBuilder<P, H> {
-        let Self { capacity, load_factor, shards, pages, .. } = self;
-        ItemSetBuilder { items: PhantomData, capacity, load_factor, shards, pages, hasher }
+        let Self { capacity, load_factor, shards, pages, ordered, .. } = self;
+        let items = PhantomData;
+        ItemSetBuilder { items, capacity, load_factor, shards, pages, ordered, hasher }
     }
 
     /// The usual hasher with a fixed seed, so that runs repeat.
@@ -139,8 +183,9 @@ impl<P: Pointer, S> ItemSetBuilder<P, S> {
             pages: self.pages,
             quota: if MODEL { 4 } else { 42 },
             first_bits: 0,
+            ordered: self.ordered,
         };
-        settings.first_bits = capacity_for(self.capacity, settings.share());
+        settings.first_bits = settings.bits_for(self.capacity);
         if settings.first_bits > Plan::MAX_BITS {
             return Err(AllocError::CapacityOverflow);
         }

@@ -15,7 +15,7 @@
 //! **S6.** A table that has left the root is no longer changed. Who still reads it began before it left, and answers with what held
 //! when it left.
 
-use super::at_once::Taken;
+use super::at_once::{AtOnce, Taken};
 use super::builder::Settings;
 use super::shard::{self, Shard};
 use super::table::{Full, Raw, Table};
@@ -54,7 +54,7 @@ pub(crate) struct Outcome {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hint {
+pub(crate) enum Hint {
     Nothing,
     /// Few places are left.
     Filling,
@@ -371,11 +371,14 @@ impl Core {
 }
 
 impl Outcome {
-    /// An item was taken out, and `item` put in its place unless it is null.
+    /// Of what was done at once with `item`, which is null for a removal.
     #[inline(always)]
-    pub(crate) const fn changed(taken: Taken, item: Raw) -> Self {
-        let Taken { before, birth, .. } = taken;
-        Self { before, taken: Some(birth), item, placed: !item.is_null(), hint: Hint::Nothing }
+    pub(crate) const fn at_once(done: AtOnce, item: Raw) -> Self {
+        let (before, taken) = match done {
+            AtOnce::Changed(Taken { before, birth, .. }) => (before, Some(birth)),
+            AtOnce::Added(_) => (ptr::null_mut(), None),
+        };
+        Self { before, taken, item, placed: !item.is_null(), hint: Hint::Nothing }
     }
 
     /// Nothing was changed.

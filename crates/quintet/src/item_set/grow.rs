@@ -37,7 +37,7 @@ use super::plan::Plan;
 use super::shard;
 use super::table::{Full, Table};
 use super::word::{EMPTY, shard_of};
-use crate::migrate::{capacity_for, next_capacity, retire};
+use crate::migrate::{next_capacity, retire};
 use crate::reclaim::Visit;
 use crate::region::AllocError;
 use crate::sync::Ordering;
@@ -176,7 +176,7 @@ impl Core {
             }
         };
         let Some(Pair { new, old: Some(old) }) = pair else { return Ok(()) };
-        let bits = capacity_for(self.len().saturating_mul(2), self.settings.share());
+        let bits = self.settings.bits_for(self.len().saturating_mul(2));
         let merged = Table::try_new(self.plan(visit, bits, false), None)?;
         for from in [new, old] {
             for place in 0..from.places() {
@@ -208,19 +208,13 @@ impl Core {
     }
 
     fn plan(&self, visit: &Visit<'_>, bits: u32, ordered: bool) -> Plan {
-        Plan {
-            bits: bits.max(self.settings.min_bits()),
-            shard_bits: self.settings.shard_bits,
-            load_factor: self.settings.load_factor,
-            pages: self.settings.pages,
-            birth: visit.era(),
-            ordered,
-        }
+        self.settings.plan(bits, visit.era(), ordered)
     }
 
-    /// The first table of an empty set: the only one that keeps the order of insertion.
+    /// The first table of an empty set: the only one that may keep the order of insertion.
     pub(super) fn first_table(&self, visit: &Visit<'_>, bits: u32) -> Result<(), AllocError> {
-        let table = Box::into_raw(Table::try_new(self.plan(visit, bits, true), None)?);
+        let table =
+            Box::into_raw(Table::try_new(self.plan(visit, bits, self.settings.ordered), None)?);
         if !self.publish(ptr::null_mut(), table) {
             // SAFETY: nobody has seen the table.
             drop(unsafe { Box::from_raw(table) });
@@ -290,7 +284,7 @@ impl Core {
         next_capacity(
             self.len(),
             table.plan().bits,
-            self.settings.share(),
+            |_| self.settings.share(),
             self.settings.min_bits(),
         )
     }

@@ -1,7 +1,7 @@
 //! A thread's access to a set.
 
 use super::ItemSet;
-use super::at_once::Taken;
+use super::at_once::{AtOnce, Wish};
 use super::core::{Outcome, Want};
 use super::entrance::{Entrance, Pinned, Quiet};
 use super::item::{Item, Pointer};
@@ -9,8 +9,7 @@ use super::iter::Iter;
 use super::owned::{ArcRef, Removed};
 use super::table::Table;
 use crate::hash::DefaultHashBuilder;
-use crate::migrate::capacity_for;
-use crate::reclaim::{self, Visit};
+use crate::reclaim::{self, Peek, Visit};
 use crate::region::AllocError;
 use crate::sync::prefetch::prefetch_read;
 use std::fmt;
@@ -155,24 +154,33 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         self.get_hashed(self.set.hash_of(key), key)
     }
 
+    /// Works with the root in the usual case. `None` says nothing.
     #[inline(always)]
-    fn find(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
+    pub(super) fn at_hand<R>(&self, work: impl FnOnce(&Table) -> Option<R>) -> Option<R> {
+        self.set.core.at_hand(&self.entrance, work)
+    }
+
+    /// A look with what the section remembers.
+    #[inline(always)]
+    pub(super) fn peek(&self) -> Peek<'_> {
+        self.entrance.peek()
+    }
+
+    #[inline(always)]
+    pub(super) fn find(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
         debug_assert_eq!(hash, self.set.hash_of(key), "ItemSet: a hash of another key");
         let same = ItemSet::<P, S>::matcher(key);
-        let glance = |table: &Table| table.glance(hash, self.entrance.peek(), same);
-        match self.set.core.at_hand(&self.entrance, glance) {
-            Some(item) => item,
-            None => self.find_slowly(hash, key),
-        }
+        let glance = |table: &Table| table.glance(hash, self.peek(), same);
+        self.at_hand(glance).unwrap_or_else(|| self.find_slowly(hash, key))
     }
 
     #[inline(never)]
     fn find_slowly(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
         let same = ItemSet::<P, S>::matcher(key);
-        let peek = self.entrance.peek();
+        let peek = self.peek();
         // Behind its home line, as a rule.
         let find = |table: &Table| table.find(hash, || peek.check(), &same);
-        if let Some(item) = self.set.core.at_hand(&self.entrance, find) {
+        if let Some(item) = self.at_hand(find) {
             return item;
         }
         let item = self.visit(|visit| self.set.core.get(visit, hash, same));
@@ -210,10 +218,10 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         let shown = unsafe { &*raw.cast::<P::Item>() };
         let hash = self.set.hash_of_item(shown);
         let same = ItemSet::<P, S>::item_matcher(shown);
-        match self.change_at_once(hash, &same, raw) {
-            Some(taken) => {
+        match self.write_at_once(Wish { hash, want: Want::Put, item: raw }, &same) {
+            Some(done) => {
                 std::mem::forget(unplaced);
-                self.give_up(taken)
+                self.answer(done)
             }
             None => self.put_slowly(hash, unplaced),
         }
@@ -227,28 +235,25 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         self.retire_taken(expect(self.write_locked(hash, same, Want::Put, Some(item))).0)
     }
 
-    /// Replaces or removes an item in the usual case. `None` says that nothing has happened.
+    /// Writes in the usual case. `None` says that nothing has happened.
     #[inline(always)]
-    fn change_at_once(
-        &self,
-        hash: u32,
-        same: &impl Fn(*mut ()) -> bool,
-        item: *mut (),
-    ) -> Option<Taken> {
+    fn write_at_once(&self, wish: Wish, same: &impl Fn(*mut ()) -> bool) -> Option<AtOnce> {
         let core = &self.set.core;
         // Its key lies somewhere in it; items longer than two lines are met half-way.
         let expect = |raw: *mut ()| {
             prefetch_read(raw);
             prefetch_read(raw.wrapping_byte_add(size_of::<P::Item>().min(128) / 8 * 7));
         };
-        core.at_hand(&self.entrance, |table| {
-            self.visit(|visit| core.change_at_once(visit, table, hash, same, expect, item))
+        self.at_hand(|table| {
+            self.visit(|visit| core.write_at_once(visit, table, wish, same, expect))
         })
     }
 
     /// Retires an item that was taken out at once, and shows it. What is ready has been freed before.
     #[inline(always)]
-    fn give_up(&self, taken: Taken) -> Option<&P::Item> {
+    fn answer(&self, done: AtOnce) -> Option<&P::Item> {
+        self.visit(|visit| self.set.core.after_write(visit, &done));
+        let AtOnce::Changed(taken) = done else { return None };
         let piece = Self::piece(taken.before, taken.birth);
         // SAFETY: as in `retire`.
         self.visit(|visit| unsafe { visit.retire_only(piece) });
@@ -298,11 +303,8 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     pub fn remove(&self, key: &KeyOf<P>) -> Option<&P::Item> {
         let same = ItemSet::<P, S>::matcher(key);
         let hash = self.set.hash_of(key);
-        match self.change_at_once(hash, &same, ptr::null_mut()) {
-            Some(taken) => {
-                self.visit(|visit| self.set.core.after_removal(visit, &taken));
-                self.give_up(taken)
-            }
+        match self.write_at_once(Wish { hash, want: Want::Remove, item: ptr::null_mut() }, &same) {
+            Some(done) => self.answer(done),
             None => self.retire_taken(expect(self.write_locked(hash, same, Want::Remove, None)).0),
         }
     }
@@ -373,11 +375,12 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         item: Option<Unplaced<P>>,
     ) -> Result<(Outcome, Option<P>), AllocError> {
         let raw = item.as_ref().map_or(ptr::null_mut(), |item| item.0);
-        let tried = if want == Want::New { None } else { self.change_at_once(hash, &same, raw) };
-        let Some(taken) = tried else { return self.write_locked(hash, same, want, item) };
+        let Some(done) = self.write_at_once(Wish { hash, want, item: raw }, &same) else {
+            return self.write_locked(hash, same, want, item);
+        };
         std::mem::forget(item);
-        self.visit(|visit| self.set.core.after_removal(visit, &taken));
-        Ok((Outcome::changed(taken, raw), None))
+        self.visit(|visit| self.set.core.after_write(visit, &done));
+        Ok((Outcome::at_once(done, raw), None))
     }
 
     /// The same under the lock from the beginning.
@@ -409,8 +412,8 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         self.show(outcome.before)
     }
 
-    /// All items, in the order of their first insertion until the set is first rebuilt (grown, shrunk or compacted); from then on in
-    /// none. An item that is there throughout is seen; one that comes or goes meanwhile may be. Ends a migration under way first.
+    /// All items, in no order; in that of their first insertion if the set is [`ordered`](super::ItemSetBuilder::ordered), until it is first rebuilt (grown, shrunk or
+    /// compacted). An item that is there throughout is seen; one that comes or goes meanwhile may be. Ends a migration under way first.
     ///
     /// Until the next quiet point, or the end of the guard, everything that is removed is held back.
     pub fn iter(&self) -> Iter<'_, P> {
@@ -455,14 +458,14 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     pub fn try_reserve(&self, additional: usize) -> Result<(), AllocError> {
         let core = &self.set.core;
         let wanted = core.len().checked_add(additional).ok_or(AllocError::CapacityOverflow)?;
-        let bits = capacity_for(wanted, core.settings.share());
+        let bits = core.settings.bits_for(wanted);
         self.visit(|visit| core.resize(visit, bits, |now, bits| now < bits))
     }
 
     /// Moves to the smallest table that holds what is there.
     pub fn shrink_to_fit(&self) {
         let core = &self.set.core;
-        let bits = capacity_for(core.len(), core.settings.share());
+        let bits = core.settings.bits_for(core.len());
         // Without memory for a smaller table the larger one serves on.
         let _ = self.visit(|visit| core.resize(visit, bits, |now, bits| now > bits));
     }

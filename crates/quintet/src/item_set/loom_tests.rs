@@ -118,12 +118,29 @@ fn set_of(key: u32) -> (Shared<Set>, Member, Member) {
     (set, ours, theirs)
 }
 
+/// An empty set with a table of `2^bits` places, and two members. If they are `acquainted` with it, they add to it at once.
+fn empty_set(shards: usize, bits: u32, acquainted: bool) -> (Shared<Set>, Member, Member) {
+    let builder = ItemSetBuilder::default().shards(shards).load_factor(0.8);
+    let set = Shared::new(builder.hasher(Plain::default()).build());
+    let (ours, theirs) = (Member::of(&set), Member::of(&set));
+    ours.resize(bits);
+    if acquainted {
+        assert_eq!((ours.get(LOW), theirs.get(LOW)), (None, None));
+    }
+    (set, ours, theirs)
+}
+
+/// A model of members that know the table, and one of such that do not.
+fn model_both(check: fn(bool)) {
+    for acquainted in [false, true] {
+        model(move || check(acquainted));
+    }
+}
+
 #[test]
 fn loom_two_puts_of_one_key_see_each_other_once() {
-    model(|| {
-        let set = sharded(1);
-        let (ours, theirs) = (Member::of(&set), Member::of(&set));
-        ours.resize(2);
+    model_both(|acquainted| {
+        let (set, ours, theirs) = empty_set(1, 2, acquainted);
         let other = theirs.spawn(|theirs| theirs.put(LOW, 1));
         let mine = ours.put(LOW, 2);
         let theirs = other.join().unwrap();
@@ -198,11 +215,8 @@ fn loom_an_item_comes_with_its_content() {
 /// Two shards put into one line: the exchange of the hash decides.
 #[test]
 fn loom_two_shards_meet_in_one_line() {
-    model(|| {
-        let builder = ItemSetBuilder::default().shards(2).load_factor(0.8);
-        let set = Shared::new(builder.hasher(Plain::default()).build());
-        let (ours, theirs) = (Member::of(&set), Member::of(&set));
-        ours.resize(3);
+    model_both(|acquainted| {
+        let (_set, ours, theirs) = empty_set(2, 3, acquainted);
         // Fill the last line of the lower shard: its next item spills over into the first line of the upper one.
         assert_eq!(ours.put(0x7000_0000, 1), None);
         assert_eq!(ours.put(0x7000_0001, 2), None);
@@ -242,10 +256,8 @@ fn loom_a_removed_item_is_not_resurrected() {
 /// A put that began before the new table was published must not end in the old one alone.
 #[test]
 fn loom_a_late_insert_is_not_lost() {
-    model(|| {
-        let set = sharded(1);
-        let (ours, theirs) = (Member::of(&set), Member::of(&set));
-        ours.resize(1);
+    model_both(|acquainted| {
+        let (_set, ours, theirs) = empty_set(1, 1, acquainted);
         let other = theirs.spawn(|theirs| theirs.put(HIGH, 7));
         ours.resize(2);
         assert_eq!(other.join().unwrap(), None);
@@ -274,6 +286,49 @@ fn loom_a_reader_holds_what_it_found_while_the_set_moves_on() {
         ours.handle.quiescent();
         ours.handle.quiescent();
         other.join().unwrap();
+    });
+}
+
+/// Many lookups check once for all, and hold what they found all the same: also an item that was born in an era they had not announced.
+#[test]
+fn loom_many_lookups_hold_what_they_found() {
+    model(|| {
+        let set = sharded(1);
+        let (mut ours, theirs) = (Member::of(&set), Member::of(&set));
+        let items = [10, 11, 12, 13].map(|value| record(LOW, value));
+        ours.resize(2);
+        ours.put_kept(&items[0]);
+        assert_eq!((ours.get(LOW), theirs.get(LOW)), (Some(10), Some(10)));
+        let kept = items.clone();
+        let other = theirs.spawn(move |theirs| {
+            let mut found = [None];
+            theirs.handle.get_many(&[LOW], &mut found);
+            let value = found[0].expect("present throughout").value;
+            // The test's two counts, and the set's, which must not be gone.
+            let held = &kept[value as usize - 10];
+            assert_eq!(Arc::strong_count(held), 3, "freed under its reader");
+        });
+        for item in &items[1..] {
+            ours.put_kept(item);
+            ours.handle.flush();
+        }
+        other.join().unwrap();
+    });
+}
+
+/// The same between two tables: what is there throughout is found.
+#[test]
+fn loom_many_lookups_during_migration_never_miss() {
+    model(|| {
+        let (_set, ours, theirs) = set_of(LOW);
+        let other = theirs.spawn(|theirs| {
+            let mut found = [None; 3];
+            theirs.handle.get_many(&[HIGH, LOW, LOW], &mut found);
+            found.map(|item| item.map(|item| item.value))
+        });
+        ours.resize(1);
+        assert_eq!(ours.put(LOW, 11), Some(10));
+        assert!(matches!(other.join().unwrap(), [None, Some(10 | 11), Some(10 | 11)]));
     });
 }
 
@@ -340,10 +395,8 @@ fn loom_a_copier_reads_under_the_lock() {
 /// A put whose shard is copied already must not go to the old table, however early it began.
 #[test]
 fn loom_an_insert_after_its_shard_was_copied_goes_to_the_new_table() {
-    model(|| {
-        let set = sharded(1);
-        let (ours, theirs) = (Member::of(&set), Member::of(&set));
-        ours.resize(4);
+    model_both(|acquainted| {
+        let (set, ours, theirs) = empty_set(1, 4, acquainted);
         let other = theirs.spawn(|theirs| theirs.put(LOW, 7));
         ours.handle.visit(|visit| set.core.start_for_test(visit, 3));
         ours.handle.visit(|visit| set.core.help(visit)).unwrap();

@@ -5,7 +5,7 @@
 //! | `item` | [`Item`], [`Keyed`], [`Pointer`]: what a set holds |
 //! | `handle`, `entrance`, `owned`, `iter` | a thread's access, and what it is given |
 //! | `core` | the pair of tables: find, put, remove |
-//! | `at_once` | the usual case of these, in few instructions |
+//! | `at_once`, `many` | the usual case of these, in few instructions; many lookups at once |
 //! | `grow` | when a table is left, and how everybody moves on |
 //! | `table`, `plan`, `word` | one table, what it is made with, and its packed words |
 //! | `shard` | the writers' locks, and the watch over user code under them |
@@ -20,6 +20,7 @@ mod grow;
 mod handle;
 mod item;
 mod iter;
+mod many;
 mod owned;
 mod plan;
 mod shard;

@@ -42,12 +42,20 @@ impl Plan {
         CHUNK_BITS.min(self.line_bits() - self.shard_bits)
     }
 
-    /// Places that a shard deals out before it reports them (T4).
+    /// From how many places on the next table is prepared.
+    pub(super) fn filling_from(&self) -> usize {
+        self.capacity() - self.capacity() / 16
+    }
+
+    /// How many items go in before the next table is prepared, whatever credit the shards have.
+    pub(super) fn room(&self) -> usize {
+        let credit = (self.batch() as usize - 1) << self.shard_bits;
+        self.filling_from().saturating_sub(credit + 1)
+    }
+
+    /// Places that a shard is given at a time, to deal them out (T4).
     pub(super) fn batch(&self) -> u32 {
-        if self.ordered {
-            return 1;
-        }
-        let share = self.capacity() >> (self.shard_bits + 6);
+        let share = (self.capacity() / 16) >> self.shard_bits;
         share.clamp(1, 64) as u32
     }
 }

@@ -21,10 +21,10 @@ pub(crate) struct Shard {
     live: AtomicUsize,
     /// Written under the lock: removals so far.
     removed: AtomicUsize,
-    /// Written under the lock: the table that `dealt` counts for. Only compared, never followed.
+    /// Written under the lock: the table that `credit` is for. Only compared, never followed.
     table: AtomicPtr<()>,
-    /// Written under the lock: places of that table dealt out and not yet reported.
-    dealt: AtomicU32,
+    /// Written under the lock: places of that table that this shard may deal out without asking it.
+    credit: AtomicU32,
 }
 
 impl Shard {
@@ -35,7 +35,7 @@ impl Shard {
                 live: AtomicUsize::new(0),
                 removed: AtomicUsize::new(0),
                 table: AtomicPtr::new(ptr::null_mut()),
-                dealt: AtomicU32::new(0),
+                credit: AtomicU32::new(0),
             })
         };
         (0..count).map(shard).collect()
@@ -77,19 +77,44 @@ impl Shard {
 }
 
 impl Shard {
-    /// Counts a place of `table` that is dealt out under the lock. True when a whole batch is to be reported to it.
+    /// Deals out a place of `table` from this shard's credit, which is of `most` places at most; false if it has none. The caller holds the lock.
     #[inline(always)]
-    pub(crate) fn count_dealt(&self, table: *const (), batch: u32) -> bool {
-        // ORDERING: Relaxed: one writer at a time (L1).
-        let mut dealt = self.dealt.load(Ordering::Relaxed) + 1;
-        if !ptr::eq(self.table.load(Ordering::Relaxed), table) {
-            // What was counted for another table is forgotten: that table has been left.
-            self.table.store(table.cast_mut(), Ordering::Relaxed);
-            dealt = 1;
+    pub(crate) fn spend(&self, table: *const (), most: u32) -> bool {
+        // ORDERING: Relaxed: one writer at a time (L1). Credit with another table is lost: that one has been left. It may have had the
+        // address of this one, and larger batches: hence `most`.
+        let credit = self.credit.load(Ordering::Relaxed).min(most);
+        if credit == 0 || !ptr::eq(self.table.load(Ordering::Relaxed), table) {
+            return false;
         }
-        let full = dealt >= batch;
-        self.dealt.store(if full { 0 } else { dealt }, Ordering::Relaxed);
-        full
+        self.credit.store(credit - 1, Ordering::Relaxed);
+        true
+    }
+
+    /// Gives this shard credit with `table`, and takes what it had. The caller holds the lock.
+    pub(crate) fn grant(&self, table: *const (), credit: u32) {
+        // ORDERING: Relaxed, as in `spend`.
+        self.table.store(table.cast_mut(), Ordering::Relaxed);
+        self.credit.store(credit, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests {
+    use super::*;
+
+    /// A table may come to lie where a larger one was: what is left of the credit with that one may be more than it has places (T4).
+    #[test]
+    fn credit_is_with_one_table_and_never_more_than_it_gives() {
+        let shards = Shard::row(1);
+        let [table, other] = [64, 128].map(ptr::without_provenance::<()>);
+        let spent = |table, most| (0..100).filter(|_| shards[0].spend(table, most)).count();
+        assert_eq!(spent(table, 63), 0);
+        shards[0].grant(table, 63);
+        assert_eq!(spent(other, 63), 0, "of another table");
+        assert_eq!(spent(table, 0), 0, "of one that gives single places");
+        assert_eq!(spent(table, 7), 7);
+        shards[0].grant(table, 3);
+        assert_eq!(spent(table, 7), 3);
     }
 }
 

@@ -13,7 +13,7 @@ pub struct ItemSetStats {
     pub len: usize,
     /// Items that fit before the table is left.
     pub capacity: usize,
-    /// Places of the table that have been dealt out, emptied ones too; up to a 64th part may not be reported yet.
+    /// Places of the table that have been dealt out, emptied ones too, or were given to the shards to deal them out: up to a 16th part.
     pub places_used: usize,
     /// Places of the table.
     pub places: usize,

@@ -3,7 +3,7 @@
 //! ```text
 //!   lines    [ t t' . . . . | p p' - - - - ]  [ t" . . . . . | p" - - - - - ]  ...      a ring, probed line by line
 //!   marks    [ hb h'b' . . . .   h"b" . . . . .   ...                                   asked by writers only
-//!   order    [ - | 0 | 8 | 1 | ... ]       slot to place, in the order of insertion; the first table of a set only
+//!   order    [ - | 0 | 8 | 1 | ... ]       slot to place, in the order of insertion; the first table of an ordered set only
 //! ```
 //!
 //! **T1.** The tag of a place is written once, by exchange from nothing, and its hash after that, under the same lock. So a probe that meets a line
@@ -12,8 +12,10 @@
 //! **T3.** A place is claimed by its tag first and filled after, under one lock: a claimed place without an item reads as an emptied one.
 //! Lines at the end of a shard's range are shared with the shard before, so the claim is an exchange. A place that another shard has claimed
 //! has another hash, or none yet: under the lock of its own shard a hash is found by its marks.
-//! **T4.** Fewer places are dealt out than there are, even if each shard holds back its count of one batch: a probe ends.
-//! **T5.** A place is dealt out only if there is one. Asking a full table gives nothing, however often: the count of slots runs on, in 64 bits.
+//! **T4.** Fewer places are dealt out than there are: a probe ends. A shard is given a batch of places at a time, which count as used, and deals them out under its lock: its
+//! credit. What is left of it when the table is left may count once more for a table that comes to lie at the same address: a batch less one for each shard at most, which
+//! is a 16th part of the capacity for all of them.
+//! **T5.** A place is dealt out only if there is one. Asking a full table gives nothing, however often: the count runs on, in 64 bits.
 //! **T6.** Births are read and written under the shard's lock only.
 //! **T7.** A table owns its successor until the root has moved on to it. If the root goes another way (`rebuild`), the successor is dropped
 //! with the table: whoever knew of it knew it from here, and is gone.
@@ -25,7 +27,7 @@ use crate::migrate::{Election, FirstTouch, Leave, Work};
 use crate::region::AllocError;
 use crate::region::heap::Buffer;
 use crate::sync::prefetch::{prefetch_read, prefetch_write};
-use crate::sync::six::{LANE_BITS, LANES, Mark, NO_TAG, Six};
+use crate::sync::six::{LANE_BITS, LANES, Lanes, Mark, NO_TAG, Six};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, CachePadded, Ordering};
 use std::fmt;
 use std::ptr;
@@ -52,13 +54,14 @@ pub(crate) struct Table {
     /// Turns a hash into its home: the top `line_bits` of its 32.
     shift: u32,
     line_bits: u32,
-    /// Places that a shard deals out before it reports them.
+    /// Places that a shard is given at a time.
     batch: u32,
     /// The table that is being migrated into this one; null when there is none, and for ever after.
     prev: AtomicPtr<Table>,
     /// The table that will follow this one, set once; this one owns it until the root has moved on to it (T7).
     next: AtomicPtr<Table>,
     capacity: usize,
+    filling_from: usize,
     /// By place.
     marks: Buffer<Mark>,
     /// By slot: its place plus one, or 0 if it is not filled yet. Slot 0 is reserved.
@@ -73,7 +76,7 @@ pub(crate) struct Table {
     pub(crate) election: Election,
     /// The chunks of `prev`.
     pub(crate) work: CachePadded<Work>,
-    /// Places dealt out, as far as reported; the last slot if the table is ordered.
+    /// Places dealt out, or given to shards to deal out; the last slot if the table is ordered. Above the capacity if more were asked for.
     used: CachePadded<AtomicU64>,
 }
 
@@ -93,10 +96,19 @@ pub(crate) struct Sought {
     pub(crate) item: Raw,
     /// An emptied place of the same hash, if nothing was found.
     free: Option<usize>,
-    /// The line that ended the search.
+    /// The line that ended the search, and its unused places.
     end: usize,
+    unused: Lanes,
     /// Lines that were looked at.
     pub(crate) looked_at: usize,
+}
+
+impl Sought {
+    /// Nothing was found in a line with unused places, not even an emptied one.
+    #[inline(always)]
+    pub(super) const fn nothing(end: usize, unused: Lanes) -> Self {
+        Self { place: None, item: ptr::null_mut(), free: None, end, unused, looked_at: 1 }
+    }
 }
 
 /// No place is left.
@@ -168,6 +180,7 @@ impl Table {
             ),
             next: AtomicPtr::new(ptr::null_mut()),
             capacity,
+            filling_from: plan.filling_from(),
             order: plan.ordered.then(order).transpose()?,
             plan,
             left: AtomicBool::new(false),
@@ -240,7 +253,7 @@ impl Table {
         !self.left.swap(true, Ordering::Relaxed)
     }
 
-    /// Places dealt out so far, as far as reported.
+    /// Places dealt out so far, or given to shards to deal out.
     #[inline(always)]
     pub(crate) fn used(&self) -> usize {
         // ORDERING: Relaxed: a count; what is in a place is ordered by its item.
@@ -250,15 +263,9 @@ impl Table {
     /// So many places are dealt out that the next table should be prepared.
     #[inline(always)]
     pub(crate) fn is_nearly_full(&self) -> bool {
-        self.used() >= self.filling_from()
+        self.used() >= self.filling_from
     }
 
-    #[inline(always)]
-    const fn filling_from(&self) -> usize {
-        self.capacity - self.capacity / 16
-    }
-
-    #[inline(always)]
     pub(crate) fn is_full(&self) -> bool {
         self.used() >= self.capacity
     }
@@ -413,11 +420,13 @@ impl Table {
                 if item.is_null() {
                     free = free.or(Some(place));
                 } else if same(item) {
-                    return Sought { place: Some(place), item, free: None, end, looked_at };
+                    let unused = Lanes::NONE;
+                    return Sought { place: Some(place), item, free: None, end, unused, looked_at };
                 }
             }
-            if !line.unused().is_empty() {
-                return Sought { place: None, item: ptr::null_mut(), free, end, looked_at };
+            let unused = line.unused();
+            if !unused.is_empty() {
+                return Sought { free, looked_at, ..Sought::nothing(end, unused) };
             }
             end = self.line_after(end);
             looked_at += 1;
@@ -449,7 +458,7 @@ impl Table {
             return Ok(false);
         }
         let (slot, filling) = self.deal(shard)?;
-        let place = self.claim(hash, sought.end);
+        let place = self.claim(hash, sought.end, sought.unused);
         if let Some(order) = &self.order {
             // ORDERING: Release: partner is the walk's Acquire; the item follows below.
             order[slot].store(place as u32 + 1, Ordering::Release);
@@ -458,16 +467,15 @@ impl Table {
         Ok(filling)
     }
 
-    /// Claims the first unused place from `index` on (T1).
+    /// Claims the first unused place from the line `index` on, which had the unused `lanes` (T1).
     #[inline(always)]
-    fn claim(&self, hash: u32, mut index: usize) -> usize {
+    fn claim(&self, hash: u32, mut index: usize, mut lanes: Lanes) -> usize {
         loop {
-            let line = self.line(index);
-            let lanes = line.unused();
-            if lanes.is_empty() {
+            while lanes.is_empty() {
                 index = self.line_after(index);
-                continue;
+                lanes = self.line(index).unused();
             }
+            let line = self.line(index);
             // ORDERING: Relaxed: a tag hands over nothing; what is in its place is published by `set` (T3). On failure another
             // shard came first: look at the line again.
             let claimed = line.tag(lanes.first()).compare_exchange(
@@ -482,26 +490,33 @@ impl Table {
                 self.mark(place).hash.store(hash, Ordering::Relaxed);
                 return place;
             }
+            lanes = line.unused();
         }
     }
 
     /// Deals out a place (T5). Its slot, if the table is ordered, and whether the next table should be prepared.
     #[inline(always)]
     fn deal(&self, shard: &Shard) -> Result<(usize, bool), Full> {
-        if self.order.is_some() {
-            // ORDERING: Relaxed, as in `used`. At once: a look before, or after, would fetch the line again that all inserts share.
-            // 64 bits keep it from coming round.
-            let slot = self.used.fetch_add(1, Ordering::Relaxed) + 1;
-            let slot = usize::try_from(slot).ok().filter(|slot| *slot <= self.capacity);
-            return slot.map(|slot| (slot, slot >= self.filling_from())).ok_or(Full);
-        }
-        if self.is_full() {
+        let has_credit =
+            self.order.is_none() && shard.spend(ptr::from_ref(self).cast(), self.batch - 1);
+        if has_credit { Ok((0, false)) } else { self.deal_batch(shard) }
+    }
+
+    /// The same for a shard without credit, which gets a batch.
+    #[inline(never)]
+    fn deal_batch(&self, shard: &Shard) -> Result<(usize, bool), Full> {
+        let batch = if self.order.is_some() { 1 } else { self.batch as usize };
+        // ORDERING: Relaxed, as in `used`. At once: a look before, or after, would fetch the line again that all inserts share.
+        // 64 bits keep it from coming round.
+        let before = self.used.fetch_add(batch as u64, Ordering::Relaxed);
+        let before = usize::try_from(before).unwrap_or(usize::MAX).min(self.capacity);
+        let given = batch.min(self.capacity - before);
+        if given == 0 {
             return Err(Full);
         }
-        if shard.count_dealt(ptr::from_ref(self).cast(), self.batch) {
-            // ORDERING: Relaxed, as in `used`.
-            self.used.fetch_add(u64::from(self.batch), Ordering::Relaxed);
+        if self.order.is_none() {
+            shard.grant(ptr::from_ref(self).cast(), given as u32 - 1);
         }
-        Ok((0, self.is_nearly_full()))
+        Ok((before + 1, before + given >= self.filling_from))
     }
 }

@@ -125,13 +125,39 @@ fn own_keys(handle: &mut Handle<'_, Box<Record>>, thread: u64, round: u64) {
 
 #[test]
 fn items_come_in_the_order_of_their_insertion_until_the_set_is_rebuilt() {
-    let set = ItemSet::<Box<Record>>::with_capacity(1_000);
+    let set = ItemSet::<Box<Record>>::builder().capacity(1_000).ordered(true).build();
     let pin = set.pin();
     (0..1_000).for_each(|key| assert!(pin.put(record(key * 7, key)).is_none()));
     pin.put(record(70, 1_010));
     assert_eq!(set.stats().migrations, 0);
     let values: Vec<_> = pin.iter().map(|item| item.value % 1_000).collect();
     assert_eq!(values, (0..1_000).collect::<Vec<_>>());
+}
+
+/// The room that was asked for is there: no part of it is lost to what shards hold as credit, or to the preparation of the next table.
+#[test]
+fn a_set_made_for_so_many_items_takes_them_without_growth() {
+    let largest = |bits: u32| {
+        let made_for = |items: &usize| {
+            let set = ItemSet::<Box<Record>>::with_capacity(*items);
+            set.stats().places > 1usize << bits
+        };
+        (1usize << (bits - 2)..1 << bits).find(made_for).expect("there is an end") - 1
+    };
+    for ordered in [false, true] {
+        for items in [100, 1_000, 10_000, 123_456, largest(9), largest(12), largest(14)] {
+            let set = ItemSet::<Box<Record>>::builder().capacity(items).ordered(ordered).build();
+            let made = set.stats();
+            (0..items as u64).for_each(|key| assert!(set.pin().put(record(key, key)).is_none()));
+            let now = set.stats();
+            assert_eq!((now.len, now.migrations), (items, 0));
+            assert_eq!(
+                (now.places, now.table_bytes),
+                (made.places, made.table_bytes),
+                "{items} items: the next table was prepared"
+            );
+        }
+    }
 }
 
 #[test]
@@ -158,6 +184,26 @@ fn an_owner_keeps_what_was_replaced_and_drops_it_when_it_is_safe() {
     assert!(handle.remove_owned(&1).is_none());
     handle.flush();
     assert_eq!(Arc::strong_count(&kept), 1, "dropped at the quiet point");
+}
+
+/// Who iterates has announced all eras to come, which says nothing about the birth of what it puts meanwhile.
+#[test]
+fn what_is_put_while_iterating_is_held_for_its_readers() {
+    let set = ItemSet::<Arc<Record>>::new();
+    let (mut ours, theirs) = (set.handle(), set.handle());
+    ours.put(record(1, 10));
+    assert!(ours.get(&1).is_some() && theirs.get(&1).is_some());
+    let kept = [2, 1].map(|key| Arc::new(record(key, 20)));
+    let mut walk = ours.iter();
+    assert!(walk.next().is_some());
+    assert!(ours.put(Arc::clone(&kept[0])).is_none(), "added");
+    assert!(ours.put(Arc::clone(&kept[1])).is_some(), "replaced");
+    let found = [theirs.get(&2), theirs.get(&1)];
+    assert_eq!(found.map(value), [Some(20), Some(20)]);
+    assert!(ours.remove(&2).is_some() && ours.remove(&1).is_some());
+    ours.flush();
+    assert_eq!(kept.each_ref().map(Arc::strong_count), [2, 2], "freed under a reader");
+    assert_eq!(found.map(value), [Some(20), Some(20)]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! How large the next table is, and how much of the old one each operation must move.
 //!
-//! A table of size N is left when LIVE + TOMB reaches R·N. Of its entries L are live. The next table has size N'. R is the
-//! highest load for large tables and half of it for those that fit the nearest caches ([`load_of`]): there a mispredicted
-//! step of a probe costs more than the memory it saves.
+//! A table of size N is left when LIVE + TOMB reaches R·N. Of its entries L are live. The next table has size N'. Where slots are probed one
+//! by one R is the highest load for large tables and half of it for those that fit the nearest caches ([`load_of`]): there a mispredicted
+//! step of a probe costs more than the memory it saves. Where a whole line is looked at in one step, R is the same for all.
 //!
 //! **M7.** N' is the smallest power of two with L ≤ 0.55·R·N', but not below N / [`MOST_SHRINK`]: it starts little more than half as
 //! full as it may become at most (a full table is noticed a little late, and shall double nevertheless), and a table that only collected tombstones is replaced by one of its own size or less. A small table
@@ -36,19 +36,24 @@ pub(crate) fn least_quota(max_load: f64) -> usize {
     (2.5 * MOST_SHRINK as f64 / load_of(0, max_load)).ceil() as usize
 }
 
-/// log2 of the size of the next table (M7).
-pub(crate) fn next_capacity(live: usize, bits: u32, max_load: f64, min_bits: u32) -> u32 {
-    let mut wanted = capacity_for(live.saturating_mul(20) / 11, max_load);
+/// log2 of the size of the next table (M7). `load` is the share R that may be filled, by log2 of the size: [`load_of`], or always the same.
+pub(crate) fn next_capacity(
+    live: usize,
+    bits: u32,
+    load: impl Fn(u32) -> f64,
+    min_bits: u32,
+) -> u32 {
+    let mut wanted = capacity_for(live.saturating_mul(20) / 11, load);
     if wanted == bits + 1 && bits <= SMALL_BITS {
         wanted += 1;
     }
     wanted.max(bits.saturating_sub(MOST_SHRINK.ilog2())).max(min_bits)
 }
 
-/// log2 of the least size that `live` entries do not fill beyond `max_load`.
-pub(crate) fn capacity_for(live: usize, max_load: f64) -> u32 {
+/// log2 of the least size that `live` entries do not fill beyond its `load`.
+pub(crate) fn capacity_for(live: usize, load: impl Fn(u32) -> f64) -> u32 {
     let mut bits = 0;
-    while bits < 63 && live as f64 > load_of(bits, max_load) * (1u64 << bits) as f64 {
+    while bits < 63 && live as f64 > load(bits) * (1u64 << bits) as f64 {
         bits += 1;
     }
     bits
@@ -60,6 +65,9 @@ mod tests {
 
     #[test]
     fn capacity_follows_the_live_count() {
+        let next_capacity = |live, bits, max_load, min_bits| {
+            next_capacity(live, bits, |bits| load_of(bits, max_load), min_bits)
+        };
         // A full table doubles, or more if it is small; one full of tombstones stays, an empty one shrinks step by step.
         assert_eq!(next_capacity(350, 10, 0.7, 6), 12);
         assert_eq!(next_capacity(11_468, 15, 0.7, 6), 16);
@@ -82,7 +90,7 @@ mod tests {
                 for share in 0..=20 {
                     let most = load_of(bits, max_load) * f64::from(1u32 << bits);
                     let live = most as usize * share / 20;
-                    let next = next_capacity(live, bits, max_load, 6);
+                    let next = next_capacity(live, bits, |bits| load_of(bits, max_load), 6);
                     let filled = live + slots.div_ceil(quota);
                     let room = load_of(next, max_load) * f64::from(1u32 << next);
                     assert!(filled as f64 <= room + 1.0, "{bits} {next} {live}");

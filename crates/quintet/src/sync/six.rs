@@ -48,6 +48,7 @@ impl Mark {
 pub(crate) struct Lanes(u32);
 
 impl Lanes {
+    pub(crate) const NONE: Self = Self(0);
     const ALL: u32 = (1 << (2 * LANES)) - 1;
 
     #[inline(always)]

@@ -3,7 +3,7 @@
 use super::word::Shape;
 use super::{Word, WordMap};
 use crate::hash;
-use crate::migrate::{capacity_for, least_quota};
+use crate::migrate::{capacity_for, least_quota, load_of};
 use crate::region::{AllocError, Pages};
 use crate::sync::MODEL;
 
@@ -114,7 +114,8 @@ impl WordMapBuilder {
     /// Builds the map, or says why its memory cannot be had.
     pub fn try_build<K: Word, V: Word>(self) -> Result<WordMap<K, V>, AllocError> {
         let quota = if MODEL { self.quota } else { self.quota.max(self.least_m()) };
-        let first_bits = capacity_for(self.capacity, self.max_load).max(Shape::MIN_BITS);
+        let load = |bits| load_of(bits, self.max_load);
+        let first_bits = capacity_for(self.capacity, load).max(Shape::MIN_BITS);
         let settings = Settings {
             max_load: self.max_load,
             quota: quota.max(1),

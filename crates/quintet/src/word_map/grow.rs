@@ -28,7 +28,7 @@ use super::access::Access;
 use super::core::{Core, Due, Stop};
 use super::table::{Plan, Table};
 use super::word::Shape;
-use crate::migrate::{next_capacity, retire};
+use crate::migrate::{load_of, next_capacity, retire};
 use crate::reclaim::Section;
 use crate::region::AllocError;
 use crate::sync::Ordering;
@@ -168,7 +168,8 @@ impl Core {
 
     fn next_bits(&self, table: &Table) -> u32 {
         let plan = table.plan();
-        next_capacity(self.len(), plan.bits, plan.max_load, Shape::MIN_BITS)
+        let load = |bits| load_of(bits, plan.max_load);
+        next_capacity(self.len(), plan.bits, load, Shape::MIN_BITS)
     }
 
     /// An insert has found no slot: afterwards the table has a successor, or takes more, or is no longer the root.

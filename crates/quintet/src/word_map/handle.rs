@@ -4,7 +4,7 @@ use super::access::Access;
 use super::core::{Act, Expect};
 use super::iter::{Drain, Iter};
 use super::{Integer, Word, WordMap};
-use crate::migrate::capacity_for;
+use crate::migrate::{capacity_for, load_of};
 use crate::region::AllocError;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -288,14 +288,15 @@ impl<'m, K: Word, V: Word> Handle<'m, K, V> {
     pub fn try_reserve(&self, additional: usize) -> Result<(), AllocError> {
         let core = &self.map.core;
         let entries = core.len().checked_add(additional).ok_or(AllocError::CapacityOverflow)?;
-        core.grow_to(&self.access, capacity_for(entries, core.settings.max_load))
+        let load = |bits| load_of(bits, core.settings.max_load);
+        core.grow_to(&self.access, capacity_for(entries, load))
     }
 
     /// Moves to the smallest table that holds the entries, and frees what this thread has left behind. Does nothing if the
     /// memory for it cannot be had.
     pub fn shrink_to_fit(&self) {
         let core = &self.map.core;
-        let bits = capacity_for(core.len(), core.settings.max_load);
+        let bits = capacity_for(core.len(), |bits| load_of(bits, core.settings.max_load));
         let _ = core.shrink_to(&self.access, bits);
         self.access.flush(core);
     }

@@ -1,8 +1,8 @@
 //! Sets of records that carry their key: ours, and every general map with shared records in it.
 
-use crate::race::family::{Family, MAP_SIZES, Role, Table};
+use crate::race::family::{Bench, Family, MAP_SIZES, Role, Table};
 use crate::race::jobs::general::{WORKLOADS, start_both};
-use crate::race::ours::item::{Boxed, Records, Shared};
+use crate::race::ours::item::{BATCH_LABEL, Boxed, Many, Records, Shared};
 use quintet_rivals::Texts;
 use quintet_rivals::general::{Dashmap, Map, Papaya, PapayaBatch, RwLocked, SccIndex, SccMap};
 
@@ -22,6 +22,7 @@ fn tables() -> Vec<Table> {
     vec![
         table::<Shared<false>, Boxed<false>>(Ours),
         table::<Shared<true>, Boxed<true>>(Ours),
+        Table { label: BATCH_LABEL, role: Ours, start: start_many, weigh: None },
         table::<Dashmap<Records>, Dashmap<Texts>>(Rival),
         table::<Papaya<Records>, Papaya<Texts>>(Rival),
         table::<PapayaBatch<Records>, PapayaBatch<Texts>>(Rival),
@@ -29,6 +30,11 @@ fn tables() -> Vec<Table> {
         table::<SccIndex<Records>, SccIndex<Texts>>(Rival),
         table::<RwLocked<Records>, RwLocked<Texts>>(Rival),
     ]
+}
+
+/// Groups of keys are about lookups.
+fn start_many(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
+    if stage == "full" { Some(Box::new(Many::new(keys))) } else { None }
 }
 
 fn table<M: Map<Records>, N: Map<Texts>>(role: Role) -> Table {

@@ -1,10 +1,15 @@
 //! Our set of items, and the records it is raced with.
 
+use crate::race::crew::{crew, for_a_while, joint_rate, wrong};
+use crate::race::family::{Bench, Heat, Sample, Workload, Wrong};
+use crate::race::jobs::general::fill;
+use crate::race::keys::{Draw, Uniform};
 use quintet::ItemSet;
 use quintet::item_set::{Handle, Item, Keyed};
-use quintet_rivals::general::{Access, Map};
+use quintet_rivals::general::{Access, BATCH, Map};
 use quintet_rivals::{Hasher, Kind, Label, Texts, Words};
 use std::sync::Arc;
+use std::time::Duration;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -167,5 +172,63 @@ impl<const PIN: bool> Access<Texts> for ToBoxed<'_, PIN> {
     #[inline(always)]
     fn quiet(&mut self) {
         self.0.quiescent();
+    }
+}
+
+/// The row of [`Many`].
+pub(crate) const BATCH_LABEL: Label = Label::new("quintet (batch)", VERSION);
+
+/// `hit` by groups of keys.
+pub(crate) struct Many {
+    /// Made in the warm-up: its stage has other workloads, too.
+    set: Option<Shared<false>>,
+    keys: u64,
+}
+
+impl Many {
+    /// A set that will be made for `keys` records, and filled.
+    pub(crate) fn new(keys: u64) -> Self {
+        Self { set: None, keys }
+    }
+
+    fn filled(keys: u64) -> Shared<false> {
+        let set = Shared::with_capacity(keys as usize);
+        fill::<Records, Shared<false>>(&set, 0, keys, 1);
+        set
+    }
+}
+
+impl Bench for Many {
+    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+        const GROUP: usize = 64;
+        let set = &self.set.get_or_insert_with(|| Self::filled(self.keys)).0;
+        let laps = crew(heat.threads, |thread, gate| {
+            let mut handle = set.handle();
+            let mut draw = Uniform::new(self.keys, heat.round, thread);
+            let (mut indices, mut keys) = ([0; GROUP], [0; GROUP]);
+            for_a_while(slot, gate, || {
+                let mut wrong = 0;
+                for _ in 0..BATCH / GROUP as u64 {
+                    for (index, key) in indices.iter_mut().zip(&mut keys) {
+                        *index = draw.next();
+                        *key = Words::key(*index);
+                    }
+                    let mut records = [None; GROUP];
+                    handle.get_many(&keys, &mut records);
+                    for (index, record) in indices.iter().zip(records) {
+                        let right = |record: &Record| Words::matches(*index, &record.number);
+                        wrong += u64::from(!record.is_some_and(right));
+                    }
+                }
+                handle.quiescent();
+                (BATCH, wrong)
+            })
+        });
+        Wrong::unless_zero(wrong(&laps), heat.workload.name)?;
+        Ok(joint_rate(&laps))
+    }
+
+    fn joins(&self, workload: &Workload) -> bool {
+        workload.name == "hit"
     }
 }
