@@ -131,11 +131,14 @@ impl<T: Kind, M: Map<T>> Grow<T, M> {
 
 impl<T: Kind, M: Map<T>> Bench for Grow<T, M> {
     fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
-        trim();
         touch_once(heat.keys * 256);
         match heat.workload.measure {
+            // The worst insert leaves out what the system does: memory that is kept is zeroed by the table, and counts.
             Measure::Worst => self.stamped(heat),
-            _ => repeat(slot, heat.keys, || self.grow(heat)),
+            _ => {
+                trim();
+                repeat(slot, heat.keys, || self.grow(heat))
+            }
         }
     }
 }
