@@ -137,10 +137,10 @@ mod tests {
     use super::super::tests::{Record, record};
     use super::*;
     use crate::item_set::Item;
+    use crate::sync::AtomicBool;
     use std::collections::HashMap;
     use std::hash::Hasher;
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     /// Asks for all keys, missing ones and doubles among them, in groups of every length.
     fn ask<E: Entrance>(
@@ -208,11 +208,11 @@ mod tests {
                     }
                     handle.flush();
                 }
-                done.store(true, Relaxed);
+                done.store(true, Ordering::Relaxed);
             });
             let keys: Vec<u64> = (0..2 * KEYS).collect();
             let mut handle = set.handle();
-            while !done.load(Relaxed) {
+            while !done.load(Ordering::Relaxed) {
                 let mut found = vec![None; keys.len()];
                 handle.get_many(&keys, &mut found);
                 for (key, item) in keys[..KEYS as usize].iter().zip(&found) {
