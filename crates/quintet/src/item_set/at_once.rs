@@ -17,7 +17,6 @@ use super::table::{Raw, Sought, Table};
 use super::word::{Birth, tag_of};
 use crate::reclaim::{Peek, Visit};
 use crate::sync::prefetch::prefetch_write;
-use crate::sync::six::Mark;
 use crate::sync::{AtomicPtr, Ordering};
 use std::ptr;
 
@@ -47,7 +46,9 @@ pub(crate) enum AtOnce {
 }
 
 /// What a look at a home line tells.
-enum Home<'t> {
+#[derive(Clone, Copy)]
+pub(super) enum Home<'t> {
+    /// There is an item with the same tag.
     Item(AtHome<'t>),
     /// Nothing of this hash is there (O4).
     Absent,
@@ -55,10 +56,12 @@ enum Home<'t> {
 }
 
 /// A place in a home line, and the item that was found in it without a lock.
-struct AtHome<'t> {
-    item: Raw,
+#[derive(Clone, Copy)]
+pub(super) struct AtHome<'t> {
+    pub(super) item: Raw,
     place: &'t AtomicPtr<()>,
-    mark: &'t Mark,
+    line: usize,
+    lane: usize,
 }
 
 impl Core {
@@ -161,6 +164,8 @@ impl Core {
         found: AtHome<'_>,
     ) -> Option<AtOnce> {
         expect(found.item);
+        let mark = table.mark_of(found.line, found.lane);
+        prefetch_write(mark);
         // While it is on its way.
         visit.free_some();
         let peek = visit.peek();
@@ -173,14 +178,14 @@ impl Core {
         // ORDERING: Relaxed: under the lock all are up to date with what earlier writers of this shard saw or did (L2). The era is
         // the one that the section announced, so its interval covers the births of both items.
         let stands = ptr::eq(self.root.load(Ordering::Relaxed), table)
-            && found.mark.hash.load(Ordering::Relaxed) == hash
+            && mark.hash.load(Ordering::Relaxed) == hash
             && ptr::eq(found.place.load(Ordering::Relaxed), found.item)
             && peek.check();
         if !stands {
             return None;
         }
-        let birth = Birth::from_bits(found.mark.birth.load(Ordering::Relaxed)).era();
-        found.mark.birth.store(Birth::of(peek.upper()).bits(), Ordering::Relaxed);
+        let birth = Birth::from_bits(mark.birth.load(Ordering::Relaxed)).era();
+        mark.birth.store(Birth::of(peek.upper()).bits(), Ordering::Relaxed);
         // ORDERING: Release: the item's content comes first; partner: `item_at`.
         found.place.store(item, Ordering::Release);
         let emptying = item.is_null() && shard.count_out();
@@ -209,9 +214,10 @@ impl Table {
         absent.then(|| Sought::nothing(home, unused))
     }
 
-    /// What is in the home line under the tag of `hash`. Needs no lock; a later look decides.
+    /// What is in the home line under the tag of `hash`. Needs no lock; a later look decides. Without a loop, so that little of it stands between two
+    /// lookups of a caller.
     #[inline(always)]
-    fn look_home(&self, hash: u32) -> Home<'_> {
+    pub(super) fn look_home(&self, hash: u32) -> Home<'_> {
         let home = self.home(hash);
         let line = self.line(home);
         let lanes = line.lanes_of(tag_of(hash));
@@ -219,15 +225,16 @@ impl Table {
             return if line.unused().is_empty() { Home::Unknown } else { Home::Absent };
         }
         let place = line.first_item(lanes);
-        let mark = self.mark_of(home, lanes.first());
-        prefetch_write(mark);
         // ORDERING: Acquire, as in `item_at`.
         let item = place.load(Ordering::Acquire);
-        if item.is_null() { Home::Unknown } else { Home::Item(AtHome { item, place, mark }) }
+        if item.is_null() {
+            return Home::Unknown;
+        }
+        Home::Item(AtHome { item, place, line: home, lane: lanes.first() })
     }
 
     /// The item of `hash` that is the `same`, or null, as far as one look at its home line tells: that is where most are. `None` says
-    /// nothing. Without a loop, so that little of it stands between two lookups of a caller.
+    /// nothing.
     #[inline(always)]
     pub(crate) fn glance(
         &self,
@@ -235,14 +242,10 @@ impl Table {
         peek: Peek<'_>,
         same: impl Fn(Raw) -> bool,
     ) -> Option<Raw> {
-        let line = self.line(self.home(hash));
-        let lanes = line.lanes_of(tag_of(hash));
-        if lanes.is_empty() {
-            return (!line.unused().is_empty()).then_some(ptr::null_mut());
+        match self.look_home(hash) {
+            Home::Item(found) if peek.check() && same(found.item) => Some(found.item),
+            Home::Absent => Some(ptr::null_mut()),
+            _ => None,
         }
-        // ORDERING: Acquire, as in `item_at`.
-        let item = line.first_item(lanes).load(Ordering::Acquire);
-        let found = !item.is_null() && peek.check() && same(item);
-        found.then_some(item)
     }
 }

@@ -12,30 +12,19 @@
 //! **B3.** What the look at the home line does not settle is looked up like a single key, later: that answer holds later, which no caller can tell.
 
 use super::ItemSet;
+use super::at_once::Home;
 use super::entrance::Entrance;
 use super::handle::{Handle, KeyOf};
 use super::item::Pointer;
 use super::table::{Raw, Table};
-use super::word::tag_of;
+use crate::sync::MODEL;
 use crate::sync::prefetch::prefetch_read;
-use crate::sync::{MODEL, Ordering};
 use std::borrow::Borrow;
 use std::hash::BuildHasher;
 use std::ptr;
 
 /// Keys whose memory is asked for at once.
 const GROUP: usize = if MODEL { 2 } else { 32 };
-
-/// What a look at the home line says.
-#[derive(Clone, Copy)]
-enum Glimpse {
-    /// There is an item with the same tag.
-    Item(Raw),
-    /// There is none of this hash.
-    Absent,
-    /// Nothing can be said.
-    Unknown,
-}
 
 impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     /// Looks up many keys at once: `items[i]` becomes the item of `keys[i]`. Each lookup is linearizable by itself.
@@ -92,24 +81,23 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
             *hash = self.set().hash_of(key.borrow());
         }
         let hashes = &hashes[..keys.len()];
-        let mut glimpses = [Glimpse::Unknown; GROUP];
+        let mut seen = [None; GROUP];
         let looked = self.at_hand(|table| {
             hashes.iter().for_each(|&hash| table.prefetch(hash));
-            for (glimpse, &hash) in glimpses.iter_mut().zip(hashes) {
-                *glimpse = table.glimpse(hash);
+            for (seen, &hash) in seen.iter_mut().zip(hashes) {
+                *seen = table.glimpse(hash);
             }
             self.peek().check().then_some(())
         });
         if looked.is_none() {
-            glimpses = [Glimpse::Unknown; GROUP];
+            seen = [None; GROUP];
             hashes.iter().for_each(|&hash| self.prefetch(hash));
         }
-        for (((key, &hash), glimpse), item) in keys.iter().zip(hashes).zip(glimpses).zip(items) {
+        for (((key, &hash), seen), item) in keys.iter().zip(hashes).zip(seen).zip(items) {
             let key = key.borrow();
-            let found = match glimpse {
-                Glimpse::Item(raw) if ItemSet::<P, S>::matcher(key)(raw) => raw,
-                Glimpse::Absent => ptr::null_mut(),
-                Glimpse::Item(_) | Glimpse::Unknown => self.find(hash, key),
+            let found = match seen {
+                Some(raw) if raw.is_null() || ItemSet::<P, S>::matcher(key)(raw) => raw,
+                _ => self.find(hash, key),
             };
             *item = self.show(found);
         }
@@ -117,18 +105,17 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
 }
 
 impl Table {
-    /// Looks at the home line, and asks the cache for the item there.
+    /// The item in the home line that may be the one sought, which the cache is asked for, or null if there is none. `None` says nothing.
     #[inline(always)]
-    fn glimpse(&self, hash: u32) -> Glimpse {
-        let line = self.line(self.home(hash));
-        let lanes = line.lanes_of(tag_of(hash));
-        if lanes.is_empty() {
-            return if line.unused().is_empty() { Glimpse::Unknown } else { Glimpse::Absent };
+    fn glimpse(&self, hash: u32) -> Option<Raw> {
+        match self.look_home(hash) {
+            Home::Item(found) => {
+                prefetch_read(found.item);
+                Some(found.item)
+            }
+            Home::Absent => Some(ptr::null_mut()),
+            Home::Unknown => None,
         }
-        // ORDERING: Acquire, as in `item_at`.
-        let item = line.first_item(lanes).load(Ordering::Acquire);
-        prefetch_read(item);
-        if item.is_null() { Glimpse::Unknown } else { Glimpse::Item(item) }
     }
 }
 
@@ -137,7 +124,7 @@ mod tests {
     use super::super::tests::{Record, record};
     use super::*;
     use crate::item_set::Item;
-    use crate::sync::AtomicBool;
+    use crate::sync::{AtomicBool, Ordering};
     use std::collections::HashMap;
     use std::hash::Hasher;
     use std::panic::{AssertUnwindSafe, catch_unwind};
