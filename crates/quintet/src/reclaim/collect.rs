@@ -7,10 +7,10 @@ use crate::roster::Roster;
 use crate::sync::{MODEL, Ordering, fork};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// A batch is sealed when it has this many pieces: one barrier for all of them.
+/// A batch is sealed when it has this many pieces, or a part of them: one barrier for all of them.
 pub const BATCH: usize = if MODEL { 1 } else { 4096 };
 
-/// Or this many bytes.
+/// Or this many bytes, or the same part of them.
 pub const BATCH_BYTES: usize = 256 << 10;
 
 /// Pieces from this size on are freed as soon as they may: they are few, and hold much.
@@ -35,7 +35,8 @@ pub(super) fn retire(core: &Core, seat: &SeatState, piece: Retired) {
         bag.push(piece);
         bag.len()
     };
-    if in_bag >= BATCH || bag_bytes >= BATCH_BYTES {
+    let batch = seat.batch.get();
+    if in_bag >= batch || bag_bytes >= batch * (BATCH_BYTES / BATCH) {
         bag_is_full(core, seat, in_bag);
     }
 }
@@ -128,6 +129,7 @@ pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
     let mixed = adopt(core, seat, &mut batch, &mut kept, &mut ready) || seat.bag_mixed.get();
     let whole = !(mixed || all || MODEL);
     if let Some(stamp) = seal(core, &batch) {
+        seat.batch.set(core.batch());
         let scan = Scan::of(core);
         // Small pieces wait for their turn; with `all`, nothing waits.
         let mut sort = |piece: Retired| {
@@ -216,7 +218,7 @@ fn seal(core: &Core, batch: &[Retired]) -> Option<u64> {
     // ORDERING: AcqRel: the unlinks come before (Release, partner: enter's Acquire load of the era); one RMW per
     // batch, never a plain load (E2).
     let stamp = core.pulse.era.fetch_add(1, Ordering::AcqRel);
-    if !core.pulse.barrier.heavy() {
+    if !core.heavy() {
         core.refused.fetch_add(1, Ordering::Relaxed);
         return None;
     }

@@ -25,6 +25,8 @@ pub struct Backlog {
     pub bytes: usize,
     /// Barriers the system refused: nothing was freed by those rounds.
     pub refused: u64,
+    /// Barriers that interrupted all threads of the process, or were refused.
+    pub barriers: u64,
     /// Sealed batches so far.
     pub era: u64,
 }
@@ -36,6 +38,10 @@ pub(super) struct Core {
     /// Pieces past their grace period that are freed step by step.
     pub(super) returning: Mutex<Vec<Retired>>,
     pub(super) refused: AtomicU64,
+    /// Barriers that interrupted all threads, or tried to.
+    pub(super) barriers: AtomicU64,
+    /// Seats that may announce without a fence (F1).
+    pub(super) light: AtomicUsize,
     /// Forks of this process that the seats have been swept for.
     pub(super) forks: AtomicUsize,
 }
@@ -52,7 +58,7 @@ pub(super) struct Pulse {
 impl Core {
     /// A free seat, or a new one.
     pub(super) fn take_seat(&self) -> Seat<SeatState> {
-        Roster::join(&self.roster, || SeatState::new(self.pulse.barrier))
+        Roster::join(&self.roster, SeatState::new)
     }
 }
 
@@ -78,6 +84,8 @@ impl Domain {
                 roster: Roster::new(),
                 returning: Mutex::new(Vec::new()),
                 refused: AtomicU64::new(0),
+                barriers: AtomicU64::new(0),
+                light: AtomicUsize::new(0),
                 forks: AtomicUsize::new(fork::seen().0),
             }),
         }
@@ -147,6 +155,7 @@ impl Domain {
         let mut backlog = Backlog {
             // ORDERING: Relaxed: statistics.
             refused: self.core.refused.load(Ordering::Relaxed),
+            barriers: self.core.barriers.load(Ordering::Relaxed),
             era: self.era(),
             ..Backlog::default()
         };

@@ -49,6 +49,12 @@ pub struct Offline<'a> {
 
 impl Handle {
     pub(super) fn new(domain: &Domain) -> Self {
+        let handle = Self::on_any_seat(domain);
+        handle.core.lighten(&handle.seat);
+        handle
+    }
+
+    fn on_any_seat(domain: &Domain) -> Self {
         let core = Arc::clone(&domain.core);
         Self { seat: core.take_seat(), core }
     }
@@ -91,14 +97,16 @@ impl Drop for Handle {
 
 impl QuietHandle {
     pub(super) fn new(domain: &Domain) -> Self {
-        let handle = Self { inner: Handle::new(domain) };
+        let inner = Handle::on_any_seat(domain);
+        inner.core.weigh_down(&inner.seat);
+        inner.seat.batch.set(inner.core.batch());
+        let handle = Self { inner };
         handle.go_inside();
         handle
     }
 
     fn go_inside(&self) {
-        let pulse = &self.inner.core.pulse;
-        self.inner.seat.enter(&pulse.era);
+        self.inner.seat.enter_unusual(&self.inner.core.pulse.era);
     }
 
     /// Loads shared pointers, without entering anything.
@@ -123,6 +131,13 @@ impl QuietHandle {
     /// A quiet point: no reference is held. Everything retired before it may go.
     #[inline]
     pub fn quiescent(&mut self) {
+        if !self.inner.seat.is_fresh(&self.inner.core.pulse.era) {
+            self.announce_anew();
+        }
+    }
+
+    #[inline(never)]
+    fn announce_anew(&mut self) {
         self.inner.seat.leave_all();
         if self.inner.seat.is_asked(DUE) {
             collect::collect(&self.inner.core, &self.inner.seat, false);

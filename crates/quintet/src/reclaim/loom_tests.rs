@@ -175,28 +175,50 @@ fn loom_chain_restarts_from_the_root() {
 }
 
 /// A quiet handle reads, passes a quiet point, reads again.
+fn read_at_quiet_points(world: &World) {
+    let mut handle = world.domain.join_quiet();
+    for _ in 0..2 {
+        let visit = handle.visit();
+        loop {
+            let place = world.root.load(Ordering::Acquire);
+            if visit.check() {
+                touch(place);
+                break;
+            }
+        }
+        handle.quiescent();
+    }
+}
+
 #[test]
 fn loom_quiet_points() {
     model(|| {
         let world = World::new(1);
         let other = Arc::clone(&world);
-        let reader = thread::spawn(move || {
-            let mut handle = other.domain.join_quiet();
-            for _ in 0..2 {
-                let visit = handle.visit();
-                loop {
-                    let place = other.root.load(Ordering::Acquire);
-                    if visit.check() {
-                        touch(place);
-                        break;
-                    }
-                }
-                handle.quiescent();
-            }
-        });
+        let reader = thread::spawn(move || read_at_quiet_points(&other));
         let handle = world.domain.join();
         world.replace(&handle);
         handle.flush();
+        reader.join().unwrap();
+    });
+}
+
+/// Where nobody pins, the collector has its own fence and no other (F2).
+#[test]
+fn loom_quiet_points_alone() {
+    model(|| {
+        let world = World::new(1);
+        let other = Arc::clone(&world);
+        let reader = thread::spawn(move || read_at_quiet_points(&other));
+        let mut handle = world.domain.join_quiet();
+        let fresh = Piece::new(&world.domain, std::ptr::null_mut());
+        // ORDERING: Release publishes the fresh piece; the only writer, by a plain store.
+        let old = world.root.load(Ordering::Relaxed);
+        world.root.store(fresh, Ordering::Release);
+        retire(&handle.visit(), old);
+        handle.quiescent();
+        handle.flush();
+        assert_eq!(world.domain.backlog().barriers, 0);
         reader.join().unwrap();
     });
 }

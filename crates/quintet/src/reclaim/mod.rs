@@ -10,6 +10,7 @@
 //! | `handle` | [`Handle`]: a seat that pins; [`QuietHandle`]: a seat that lives inside and names its quiet points |
 //! | `local` | the calling thread's own seat, for `pin()` without a handle |
 //! | `collect` | sealing, scanning, freeing |
+//! | `light` | who announces without a fence, and the barrier this needs |
 //! | `retired` | [`Retired`]: one piece of garbage |
 //!
 //! # Eras and intervals
@@ -48,8 +49,9 @@
 //! # Costs
 //!
 //! Enter: one load of the era's line (shared, rarely written), two plain stores and a counter on the seat's own line. Each
-//! check: one load of the era's line. Leave: one plain store. No locked instruction, no fence. A batch: one `fetch_add`, one
-//! process-wide barrier, one look at each seat.
+//! check: one load of the era's line. Leave: one plain store. No locked instruction, no fence. A quiet point: one load of the era's line, and if the era has moved
+//! on, two stores and a fence. A batch: one `fetch_add`, one look at each seat, and a process-wide barrier if there are seats other than those of quiet
+//! handles; if not, a fence (F2), and batches of a quarter of the size.
 //!
 //! # Fork
 //!
@@ -60,6 +62,7 @@
 mod collect;
 mod domain;
 mod handle;
+mod light;
 mod local;
 mod retired;
 mod seat;

@@ -14,8 +14,7 @@ use std::cell::{Cell, RefCell};
 /// The era that never comes: `lower = NEVER` is "outside", `upper = NEVER` is "everything from lower on".
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// "Outside" where entering takes a fence: the usual way in looks for [`NEVER`] and need not ask for the barrier. Every `lower`
-/// from here on is outside.
+/// "Outside" of a fenced seat: the usual way in looks for [`NEVER`] and need not ask for the fence. Every `lower` from here on is outside.
 pub(super) const OUTSIDE: u64 = NEVER - 1;
 
 /// The state of a seat. What every section touches comes first, on one line.
@@ -26,8 +25,8 @@ pub(super) struct SeatState {
     /// 0 in the usual case: one section, no fence, no work for its end. Else [`DUE`], [`ORPHANED`] and [`FENCED`], and in
     /// steps of [`NESTED`] the sections open besides the first.
     unusual: Cell<u64>,
-    /// What `lower` is outside: [`NEVER`], or [`OUTSIDE`] in fence mode.
-    outside: u64,
+    /// What `lower` is outside: [`NEVER`], or [`OUTSIDE`] if the seat is fenced.
+    outside: Cell<u64>,
     pub(super) collecting: Cell<bool>,
     /// Names the owning thread if this is a thread-local seat, else 0.
     pub(super) thread: AtomicUsize,
@@ -37,6 +36,8 @@ pub(super) struct SeatState {
     pub(super) items: AtomicUsize,
     pub(super) bytes: AtomicUsize,
     pub(super) bag: RefCell<Vec<Retired>>,
+    /// So many pieces make a batch.
+    pub(super) batch: Cell<usize>,
     /// Bytes of the pieces in `bag`.
     pub(super) bag_bytes: Cell<usize>,
     /// One of them is large, or not ours: they are looked at one by one.
@@ -46,6 +47,8 @@ pub(super) struct SeatState {
     pub(super) ready: RefCell<Vec<Retired>>,
     /// The seat itself, while nobody else owns it: its thread's locals are gone but a section is open.
     pub(super) orphan: Cell<Option<Seat<SeatState>>>,
+    /// Sections entered while the seat was fenced.
+    pins: Cell<u32>,
 }
 
 /// Sealed pieces that some seat still holds back (E5).
@@ -121,7 +124,7 @@ impl Kept {
 pub(super) const DUE: u64 = 1;
 /// Nobody owns the seat but itself: vacate when the last section is left.
 pub(super) const ORPHANED: u64 = 2;
-/// Entering takes a fence: for as long as the seat lives.
+/// Announcing takes a fence (F3).
 const FENCED: u64 = 4;
 const NESTED: u64 = 8;
 
@@ -142,34 +145,30 @@ impl std::fmt::Debug for SeatState {
 }
 
 impl SeatState {
-    pub(super) fn new(barrier: Barrier) -> Self {
-        let outside = if barrier.is_usual() { NEVER } else { OUTSIDE };
+    /// A fenced seat.
+    pub(super) fn new() -> Self {
         Self {
-            lower: AtomicU64::new(outside),
-            outside,
+            lower: AtomicU64::new(OUTSIDE),
+            outside: Cell::new(OUTSIDE),
             upper: AtomicU64::new(0),
-            unusual: Cell::new(if outside == NEVER { 0 } else { FENCED }),
+            unusual: Cell::new(FENCED),
             collecting: Cell::new(false),
             thread: AtomicUsize::new(0),
             forks: AtomicUsize::new(0),
             items: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             bag: RefCell::new(Vec::new()),
+            batch: Cell::new(BATCH),
             bag_bytes: Cell::new(0),
             bag_mixed: Cell::new(false),
             kept: RefCell::new(Kept::default()),
             ready: RefCell::new(Vec::new()),
             orphan: Cell::new(None),
+            pins: Cell::new(0),
         }
     }
 
-    /// Opens a section. The first announces the present era. Returns the announced `upper`.
-    #[inline(always)]
-    pub(super) fn enter(&self, era: &AtomicU64) -> u64 {
-        self.enter_usual(era).unwrap_or_else(|| self.enter_unusual(era))
-    }
-
-    /// Opens a section if no other is open and no fence is needed.
+    /// Opens a section if no other is open and no fence is needed: announces the present era. Returns the announced `upper`.
     #[inline(always)]
     pub(super) fn enter_usual(&self, era: &AtomicU64) -> Option<u64> {
         // ORDERING: Relaxed: our own store.
@@ -182,8 +181,9 @@ impl SeatState {
         Some(upper)
     }
 
+    /// Opens a section.
     #[cold]
-    fn enter_unusual(&self, era: &AtomicU64) -> u64 {
+    pub(super) fn enter_unusual(&self, era: &AtomicU64) -> u64 {
         if self.is_inside() {
             self.unusual.set(self.unusual.get() + NESTED);
             return self.upper();
@@ -245,13 +245,42 @@ impl SeatState {
     #[inline(always)]
     pub(super) fn go_outside(&self) {
         // ORDERING: Release: partner is the scan's Acquire: what we read, we read before.
-        self.lower.store(self.outside, Ordering::Release);
+        self.lower.store(self.outside.get(), Ordering::Release);
     }
 
     #[inline(always)]
     pub(super) fn is_inside(&self) -> bool {
         // ORDERING: Relaxed: our own store.
-        self.lower.load(Ordering::Relaxed) != self.outside
+        self.lower.load(Ordering::Relaxed) != self.outside.get()
+    }
+
+    pub(super) fn is_fenced(&self) -> bool {
+        self.unusual.get() & FENCED != 0
+    }
+
+    /// Changes how a seat announces that is outside (F1).
+    pub(super) fn set_fenced(&self, fenced: bool) {
+        debug_assert!(!self.is_inside());
+        self.outside.set(if fenced { OUTSIDE } else { NEVER });
+        self.unusual.set(self.unusual.get() & !FENCED | if fenced { FENCED } else { 0 });
+        self.go_outside();
+    }
+
+    /// Counts a section of a fenced seat.
+    pub(super) fn count_pin(&self) -> u32 {
+        let pins = self.pins.get().saturating_add(1);
+        self.pins.set(pins);
+        pins
+    }
+
+    /// Whether a fenced seat announces the present era and no other, and nothing waits: then leaving and entering again changes nothing.
+    #[inline(always)]
+    pub(super) fn is_fresh(&self, era: &AtomicU64) -> bool {
+        // ORDERING: Acquire, as in `announce`; the rest are our own stores.
+        let now = era.load(Ordering::Acquire);
+        self.unusual.get() == FENCED
+            && self.lower.load(Ordering::Relaxed) == now
+            && self.upper() == now
     }
 
     /// Notes work for the moment the last section is left.
@@ -274,10 +303,10 @@ impl SeatState {
     }
 
     /// Widens the interval to the present era, or without end (E3, E7).
-    pub(super) fn widen(&self, upper: u64, barrier: Barrier) {
+    pub(super) fn widen(&self, upper: u64) {
         // ORDERING: Release, as in `announce`; then B1, before pointers are loaded again.
         self.upper.store(upper, Ordering::Release);
-        barrier.light();
+        if self.is_fenced() { Barrier::Fence } else { Barrier::Asymmetric }.light();
     }
 
     /// Gives the seat back if nobody but itself owns it and no section is open.

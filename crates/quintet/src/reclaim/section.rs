@@ -142,7 +142,7 @@ impl<'a> Visit<'a> {
     /// From here on every load is safe without a check, and everything retired meanwhile is held back. For whatever
     /// cannot start again: iterators, long guards. To be called before the root is loaded.
     pub fn hold_all(&self) {
-        self.seat.widen(NEVER, self.core.pulse.barrier);
+        self.seat.widen(NEVER);
     }
 
     /// Hands a piece over to be freed when no section can refer to it.
@@ -180,7 +180,7 @@ impl<'a> Visit<'a> {
 impl<'a> Section<'a> {
     #[inline(always)]
     pub(super) fn enter(core: &'a Core, seat: &'a SeatState) -> Self {
-        let upper = seat.enter(&core.pulse.era);
+        let upper = seat.enter_usual(&core.pulse.era).unwrap_or_else(|| core.enter_unusual(seat));
         Self { visit: Visit::new(core, seat, upper) }
     }
 }
@@ -213,7 +213,7 @@ fn check_slow(core: &Core, seat: &SeatState, restarts: u32) -> (bool, u32) {
         return (true, restarts);
     }
     let upper = if restarts >= 1 { NEVER } else { now };
-    seat.widen(upper, core.pulse.barrier);
+    seat.widen(upper);
     (false, restarts + 1)
 }
 

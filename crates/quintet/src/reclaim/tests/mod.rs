@@ -5,6 +5,7 @@ use crate::sync::{Arc, AtomicBool, AtomicPtr, AtomicUsize, Barrier, Ordering};
 use std::sync::mpsc;
 
 mod held_back;
+mod light;
 
 fn both(test: impl Fn(Domain)) {
     test(Domain::with_barrier(Barrier::Fence));
@@ -254,62 +255,96 @@ fn large_pieces_are_freed_step_by_step() {
     assert_eq!(domain.backlog().bytes, 0);
 }
 
-/// Readers follow a pointer that a writer keeps replacing; freed memory is overwritten, so a premature free is seen.
-#[test]
-fn readers_never_see_freed_memory() {
-    struct Checked(AtomicUsize, u64);
-    impl Drop for Checked {
-        fn drop(&mut self) {
-            self.0.store(0xdead, Ordering::SeqCst);
+/// A piece that tells when it is looked at after it was freed.
+struct Checked(AtomicUsize, u64);
+
+impl Drop for Checked {
+    fn drop(&mut self) {
+        self.0.store(0xdead, Ordering::SeqCst);
+    }
+}
+
+impl Checked {
+    fn alive(domain: &Domain) -> *mut Self {
+        Box::into_raw(Box::new(Self(AtomicUsize::new(0xa11fe), domain.era())))
+    }
+
+    fn look(root: &AtomicPtr<Self>, visit: &Visit<'_>) {
+        loop {
+            let place = root.load(Ordering::Acquire);
+            if visit.check() {
+                // SAFETY: checked, so the piece is not freed before the section ends.
+                let seen = unsafe { &*place };
+                assert_eq!(seen.0.load(Ordering::Relaxed), 0xa11fe);
+                return;
+            }
         }
     }
-    both(|domain| {
-        let alive = || Box::into_raw(Box::new(Checked(AtomicUsize::new(0xa11fe), domain.era())));
-        let root = AtomicPtr::new(alive());
-        let stop = AtomicBool::new(false);
-        let rounds = if cfg!(debug_assertions) { 100_000 } else { 400_000 };
-        std::thread::scope(|scope| {
-            for quiet in [false, true] {
-                let (domain, root, stop) = (&domain, &root, &stop);
-                scope.spawn(move || {
-                    let handle = domain.join();
-                    let mut quiet_handle = domain.join_quiet();
-                    let look = |visit: &Visit<'_>| loop {
-                        let place = root.load(Ordering::Acquire);
-                        if visit.check() {
-                            // SAFETY: checked, so the piece is not freed before the section ends.
-                            let seen = unsafe { &*place };
-                            assert_eq!(seen.0.load(Ordering::Relaxed), 0xa11fe);
-                            break;
-                        }
-                    };
-                    while !stop.load(Ordering::Relaxed) {
-                        if quiet {
-                            look(&quiet_handle.visit());
-                            quiet_handle.quiescent();
-                        } else {
-                            drop(quiet_handle.offline());
-                            look(&handle.pin());
-                        }
-                    }
+
+    /// To be called by one thread only.
+    fn replace(root: &AtomicPtr<Self>, visit: &Visit<'_>, domain: &Domain) {
+        let old = root.swap(Self::alive(domain), Ordering::AcqRel);
+        // SAFETY: only this thread retires, so the piece is not freed yet.
+        let birth = unsafe { &*old }.1;
+        // SAFETY: made by `alive` from a box.
+        let old = unsafe { Retired::boxed(old, birth) };
+        // SAFETY: unlinked by the swap, retired once.
+        unsafe { visit.retire(old) };
+    }
+}
+
+/// Repeats a step inside of sections of one kind, until it says no.
+type Steps = fn(&Domain, &mut dyn FnMut(&Visit<'_>) -> bool);
+
+/// Readers follow a pointer that a writer keeps replacing; freed memory is overwritten, so a premature free is seen.
+fn look_while_it_is_replaced(domain: &Domain, readers: &[Steps], write: Steps) {
+    let root = AtomicPtr::new(Checked::alive(domain));
+    let stop = AtomicBool::new(false);
+    let mut rounds = if cfg!(debug_assertions) { 100_000 } else { 400_000 };
+    std::thread::scope(|scope| {
+        for read in readers {
+            scope.spawn(|| {
+                read(domain, &mut |visit| {
+                    Checked::look(&root, visit);
+                    !stop.load(Ordering::Relaxed)
                 });
-            }
-            let handle = domain.join();
-            for _ in 0..rounds {
-                let section = handle.pin();
-                let old = root.swap(alive(), Ordering::AcqRel);
-                // SAFETY: only this thread retires, so the piece is not freed yet.
-                let birth = unsafe { &*old }.1;
-                // SAFETY: made by `alive` from a box.
-                let old = unsafe { Retired::boxed(old, birth) };
-                // SAFETY: unlinked by the swap, retired once.
-                unsafe { section.retire(old) };
-            }
-            stop.store(true, Ordering::Relaxed);
+            });
+        }
+        write(domain, &mut |visit| {
+            Checked::replace(&root, visit, domain);
+            rounds -= 1;
+            rounds > 0
         });
-        // SAFETY: all threads have ended.
-        drop(unsafe { Box::from_raw(root.load(Ordering::Relaxed)) });
+        stop.store(true, Ordering::Relaxed);
     });
+    // SAFETY: all threads have ended.
+    drop(unsafe { Box::from_raw(root.load(Ordering::Relaxed)) });
+}
+
+fn by_pins(domain: &Domain, step: &mut dyn FnMut(&Visit<'_>) -> bool) {
+    let (handle, mut quiet) = (domain.join(), domain.join_quiet());
+    while step(&handle.pin()) {
+        drop(quiet.offline());
+    }
+}
+
+fn by_quiet_points(domain: &Domain, step: &mut dyn FnMut(&Visit<'_>) -> bool) {
+    let mut quiet = domain.join_quiet();
+    while step(&quiet.visit()) {
+        quiet.quiescent();
+    }
+}
+
+#[test]
+fn readers_never_see_freed_memory() {
+    both(|domain| look_while_it_is_replaced(&domain, &[by_pins, by_quiet_points], by_pins));
+    both(|domain| look_while_it_is_replaced(&domain, &[by_pins], by_quiet_points));
+}
+
+/// Where a fence is enough (F2).
+#[test]
+fn readers_at_quiet_points_never_see_freed_memory() {
+    both(|domain| look_while_it_is_replaced(&domain, &[by_quiet_points], by_quiet_points));
 }
 
 #[test]
