@@ -7,16 +7,17 @@
 //! **O3.** A change looks for its item before it takes the lock: user code runs without it, and memory arrives meanwhile. Under the lock the
 //! same item must still be there (it cannot have been freed, and so none else has its address), its place must be of this
 //! hash, or the lock is not its own (L1), and the table must still be the root (L2).
-//! **O4.** A home line with an unused place, and without the tag of a hash, says that there is no item of that hash (T1), nor an emptied place for one (T2).
-//! Under the lock it says so until the lock is free: an addition looks again there, and runs no user code at all.
+//! **O4.** The lines from the home line on to the first with an unused place, if none has the tag of a hash, say that there is no item of that hash (T1), nor an emptied place for
+//! one (T2). Under the lock they say so until the lock is free: an addition looks there, and runs no user code at all.
 
 use super::core::{Core, Hint, Want};
 use super::entrance::Entrance;
-use super::shard;
+use super::shard::{self, Shard};
 use super::table::{Raw, Sought, Table};
 use super::word::{Birth, tag_of};
 use crate::reclaim::{Peek, Visit};
 use crate::sync::prefetch::prefetch_write;
+use crate::sync::six::{Lanes, Six};
 use crate::sync::{AtomicPtr, Ordering};
 use std::ptr;
 
@@ -60,8 +61,26 @@ pub(super) enum Home<'t> {
 pub(super) struct AtHome<'t> {
     pub(super) item: Raw,
     place: &'t AtomicPtr<()>,
-    line: usize,
     lane: usize,
+}
+
+impl<'t> AtHome<'t> {
+    /// The item in the first of some lanes of a line, if there is one.
+    #[inline(always)]
+    fn first(line: &'t Six, lanes: Lanes) -> Option<Self> {
+        let place = line.first_item(lanes);
+        // ORDERING: Acquire, as in `item_at`.
+        let item = place.load(Ordering::Acquire);
+        (!item.is_null()).then(|| Self { item, place, lane: lanes.first() })
+    }
+}
+
+/// Where a write takes place: the table, the shard of its hash, and the home line.
+#[derive(Clone, Copy)]
+struct At<'t> {
+    table: &'t Table,
+    shard: &'t Shard,
+    home: usize,
 }
 
 impl Core {
@@ -117,36 +136,43 @@ impl Core {
         same: &impl Fn(Raw) -> bool,
         expect: impl Fn(Raw),
     ) -> Option<AtOnce> {
-        let Wish { hash, want, item } = wish;
+        let Wish { hash, want, .. } = wish;
         shard::assert_not_busy(self.name());
-        self.shard(hash).prefetch();
-        table.prefetch_to_write(hash);
+        let at = At { table, shard: self.shard(hash), home: table.home(hash) };
+        at.shard.prefetch();
+        table.prefetch_to_write(at.home);
         // ORDERING: Relaxed: only asks whether there is work to share, which is not for here.
         if !table.next().load(Ordering::Relaxed).is_null() || self.domain.is_returning() {
             return None;
         }
-        match table.look_home(hash) {
-            Home::Item(found) if want != Want::New => {
-                self.change_at_once(visit, table, wish, same, expect, found)
-            }
-            Home::Absent if matches!(want, Want::Put | Want::New) => {
-                self.add_at_once(visit.peek(), table, hash, item)
-            }
-            _ => None,
+        let line = table.line(at.home);
+        let lanes = line.lanes_of(tag_of(hash));
+        if lanes.is_empty() {
+            let adds = matches!(want, Want::Put | Want::New);
+            return if adds { self.add_at_once(visit.peek(), wish, at) } else { None };
         }
+        let found = AtHome::first(line, lanes)?;
+        if want == Want::New {
+            return None;
+        }
+        self.change_at_once(visit, wish, same, expect, at, found)
     }
 
-    /// Adds an item to its home line (O4).
+    /// Adds an item, to its home line as a rule (O4).
     #[inline(always)]
-    fn add_at_once(&self, peek: Peek<'_>, table: &Table, hash: u32, item: Raw) -> Option<AtOnce> {
-        let shard = self.shard(hash);
+    fn add_at_once(
+        &self,
+        peek: Peek<'_>,
+        Wish { hash, item, .. }: Wish,
+        At { table, shard, home }: At<'_>,
+    ) -> Option<AtOnce> {
         let _guard = shard.lock();
         // ORDERING: Relaxed: as in `change_at_once`. The era must be the announced one: a section may have announced eras to come, and no birth is among
         // them.
         if !(ptr::eq(self.root.load(Ordering::Relaxed), table) && peek.check()) {
             return None;
         }
-        let sought = table.seek_home(hash)?;
+        let sought = table.seek_by_tags(home, hash)?;
         let filling = table.place(shard, hash, &sought, item, Birth::of(peek.upper())).ok()?;
         shard.count_in();
         Some(AtOnce::Added(if filling { Hint::Filling } else { Hint::Nothing }))
@@ -157,14 +183,14 @@ impl Core {
     fn change_at_once(
         &self,
         visit: &Visit<'_>,
-        table: &Table,
         Wish { hash, item, .. }: Wish,
         same: &impl Fn(Raw) -> bool,
         expect: impl Fn(Raw),
+        At { table, shard, home }: At<'_>,
         found: AtHome<'_>,
     ) -> Option<AtOnce> {
         expect(found.item);
-        let mark = table.mark_of(found.line, found.lane);
+        let mark = table.mark_of(home, found.lane);
         prefetch_write(mark);
         // While it is on its way.
         visit.free_some();
@@ -173,7 +199,6 @@ impl Core {
         if !(peek.check() && shard::busy(self.name(), || same(found.item))) {
             return None;
         }
-        let shard = self.shard(hash);
         let _guard = shard.lock();
         // ORDERING: Relaxed: under the lock all are up to date with what earlier writers of this shard saw or did (L2). The era is
         // the one that the section announced, so its interval covers the births of both items.
@@ -204,14 +229,23 @@ impl Core {
 }
 
 impl Table {
-    /// The end of a search, if one look at the home line tells that nothing of `hash` is there (O4).
+    /// The end of a search from `home` on, if the tags of few lines tell that nothing of `hash` is there (O4).
     #[inline(always)]
-    fn seek_home(&self, hash: u32) -> Option<Sought> {
-        let home = self.home(hash);
-        let line = self.line(home);
-        let unused = line.unused();
-        let absent = line.lanes_of(tag_of(hash)).is_empty() && !unused.is_empty();
-        absent.then(|| Sought::nothing(home, unused))
+    fn seek_by_tags(&self, home: usize, hash: u32) -> Option<Sought> {
+        const FEW: usize = 4;
+        let mut end = home;
+        for _ in 0..FEW {
+            let line = self.line(end);
+            let unused = line.unused();
+            if !line.lanes_of(tag_of(hash)).is_empty() {
+                return None;
+            }
+            if !unused.is_empty() {
+                return Some(Sought::nothing(end, unused));
+            }
+            end = self.line_after(end);
+        }
+        None
     }
 
     /// What is in the home line under the tag of `hash`. Needs no lock; a later look decides. Without a loop, so that little of it stands between two
@@ -224,13 +258,7 @@ impl Table {
         if lanes.is_empty() {
             return if line.unused().is_empty() { Home::Unknown } else { Home::Absent };
         }
-        let place = line.first_item(lanes);
-        // ORDERING: Acquire, as in `item_at`.
-        let item = place.load(Ordering::Acquire);
-        if item.is_null() {
-            return Home::Unknown;
-        }
-        Home::Item(AtHome { item, place, line: home, lane: lanes.first() })
+        AtHome::first(line, lanes).map_or(Home::Unknown, Home::Item)
     }
 
     /// The item of `hash` that is the `same`, or null, as far as one look at its home line tells: that is where most are. `None` says
@@ -239,11 +267,11 @@ impl Table {
     pub(crate) fn glance(
         &self,
         hash: u32,
-        peek: Peek<'_>,
+        may_follow: impl FnOnce() -> bool,
         same: impl Fn(Raw) -> bool,
     ) -> Option<Raw> {
         match self.look_home(hash) {
-            Home::Item(found) if peek.check() && same(found.item) => Some(found.item),
+            Home::Item(found) if may_follow() && same(found.item) => Some(found.item),
             Home::Absent => Some(ptr::null_mut()),
             _ => None,
         }

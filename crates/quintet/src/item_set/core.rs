@@ -255,7 +255,7 @@ impl Core {
     fn approach(&self, visit: &Visit<'_>, hash: u32) {
         self.domain.return_piece();
         if let Ok(Some(table)) = Self::follow(visit, &self.root) {
-            table.prefetch_to_write(hash);
+            table.prefetch_to_write(table.home(hash));
             // ORDERING: Relaxed: only asks whether there is work to share.
             if !table.prev().load(Ordering::Relaxed).is_null() {
                 if let Ok(Some(old)) = Self::follow(visit, table.prev()) {

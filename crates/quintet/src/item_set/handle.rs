@@ -170,11 +170,11 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     pub(super) fn find(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
         debug_assert_eq!(hash, self.set.hash_of(key), "ItemSet: a hash of another key");
         let same = ItemSet::<P, S>::matcher(key);
-        let glance = |table: &Table| table.glance(hash, self.peek(), same);
+        let glance = |table: &Table| table.glance(hash, || self.peek().check(), same);
         self.at_hand(glance).unwrap_or_else(|| self.find_slowly(hash, key))
     }
 
-    #[inline(never)]
+    #[cold]
     fn find_slowly(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
         let same = ItemSet::<P, S>::matcher(key);
         let peek = self.peek();

@@ -354,17 +354,11 @@ impl Table {
         prefetch_read(self.lines.as_ptr().wrapping_add(self.home(hash)));
     }
 
-    /// Asks the cache for the line where a search starts, which will be written.
+    /// Asks the cache for a line and its marks, which will be written.
     #[inline(always)]
-    pub(crate) fn prefetch_line(&self, hash: u32) {
-        prefetch_write(self.lines.as_ptr().wrapping_add(self.home(hash)));
-    }
-
-    /// The same with its marks.
-    #[inline(always)]
-    pub(crate) fn prefetch_to_write(&self, hash: u32) {
-        self.prefetch_line(hash);
-        prefetch_write(self.marks.as_ptr().wrapping_add(self.home(hash) * LANES));
+    pub(crate) fn prefetch_to_write(&self, line: usize) {
+        prefetch_write(self.lines.as_ptr().wrapping_add(line));
+        prefetch_write(self.marks.as_ptr().wrapping_add(line * LANES));
     }
 
     /// Looks for an item of `hash` that is the `same`; null items are passed over. `None` if `may_follow` forbids to look at an
