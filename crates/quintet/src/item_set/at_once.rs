@@ -277,3 +277,24 @@ impl Table {
         }
     }
 }
+
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests {
+    use super::super::ItemSet;
+    use super::super::tests::{Record, record};
+
+    /// A table of a later era is not looked into before that era is announced: nothing would keep it.
+    #[test]
+    fn a_root_of_a_later_era_is_not_at_hand() {
+        let set = ItemSet::<Box<Record>>::new();
+        let mut writer = set.handle();
+        writer.put(record(1, 10));
+        let section = set.core.domain.pin();
+        assert!(set.core.alone_at(section.peek()).is_some());
+        writer.put(record(1, 11));
+        writer.flush();
+        assert!(set.core.alone_at(section.peek()).is_none());
+        assert!(!section.check() && section.check(), "announced");
+        assert!(set.core.alone_at(section.peek()).is_some());
+    }
+}

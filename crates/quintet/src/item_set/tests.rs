@@ -206,6 +206,37 @@ fn what_is_put_while_iterating_is_held_for_its_readers() {
     assert_eq!(found.map(value), [Some(20), Some(20)]);
 }
 
+/// A reader that has announced one era finds an item of the next one: alone, among many keys, or in the way of a write.
+#[test]
+fn what_is_found_in_a_later_era_is_held() {
+    type Find = for<'h> fn(&'h Handle<'_, Arc<Record>>) -> Option<&'h Record>;
+    let finds: [Find; 3] = [
+        |reader| reader.get(&2),
+        |reader| {
+            let mut found = [None];
+            reader.get_many(&[2], &mut found);
+            found[0]
+        },
+        |reader| reader.put(record(2, 30)),
+    ];
+    for find in finds {
+        let set = ItemSet::<Arc<Record>>::new();
+        let (reader, mut writer) = (set.handle(), set.handle());
+        writer.put(record(1, 10));
+        assert!(reader.get(&1).is_some() && reader.get(&2).is_none());
+        assert!(writer.put(record(1, 11)).is_some());
+        writer.flush();
+        let kept = Arc::new(record(2, 20));
+        assert!(writer.put(Arc::clone(&kept)).is_none());
+        let found = find(&reader);
+        assert_eq!(value(found), Some(20));
+        writer.remove(&2);
+        writer.flush();
+        assert_eq!(Arc::strong_count(&kept), 2, "freed under a reader");
+        assert_eq!(value(found), Some(20));
+    }
+}
+
 #[test]
 fn the_hashed_forms_are_the_others() {
     let set = ItemSet::<Box<Record>>::new();
