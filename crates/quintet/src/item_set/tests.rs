@@ -332,6 +332,7 @@ fn removing_everything_gives_the_memory_back() {
     }
     handle.quiescent();
     let left = set.memory_used();
+    eprintln!("{left} of {peak} bytes are left");
     assert!(left <= peak / 20, "{left} of {peak} bytes");
 }
 
