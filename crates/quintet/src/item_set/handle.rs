@@ -174,7 +174,7 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         self.at_hand(glance).unwrap_or_else(|| self.find_slowly(hash, key))
     }
 
-    #[cold]
+    #[inline(never)]
     fn find_slowly(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
         let same = ItemSet::<P, S>::matcher(key);
         let peek = self.peek();
