@@ -237,6 +237,30 @@ fn what_is_found_in_a_later_era_is_held() {
     }
 }
 
+/// A guard may be forgotten: then its handle is outside, and must come in again before it shows anything.
+#[test]
+fn a_forgotten_offline_guard_frees_nothing_under_its_handle() {
+    type Find = for<'h> fn(&'h Handle<'_, Arc<Record>>) -> Option<&'h Record>;
+    let finds: [Find; 4] = [
+        |reader| reader.get(&1),
+        |reader| reader.iter().next(),
+        |reader| reader.put(record(1, 11)),
+        |reader| reader.remove(&1),
+    ];
+    for find in finds {
+        let set = ItemSet::<Arc<Record>>::new();
+        let (mut reader, mut writer) = (set.handle(), set.handle());
+        let kept = Arc::new(record(1, 10));
+        assert!(writer.put(Arc::clone(&kept)).is_none() && reader.get(&1).is_some());
+        std::mem::forget(reader.offline());
+        let found = find(&reader);
+        writer.remove(&1);
+        writer.flush();
+        assert_eq!(Arc::strong_count(&kept), 2, "freed under a reader");
+        assert_eq!(value(found), Some(10));
+    }
+}
+
 #[test]
 fn the_hashed_forms_are_the_others() {
     let set = ItemSet::<Box<Record>>::new();

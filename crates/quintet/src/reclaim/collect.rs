@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 /// A batch is sealed when it has this many pieces, or a part of them: one barrier for all of them.
 pub const BATCH: usize = if MODEL { 1 } else { 4096 };
 
-/// Or this many bytes, or the same part of them.
+/// Or this many bytes.
 pub const BATCH_BYTES: usize = 256 << 10;
 
 /// Pieces from this size on are freed as soon as they may: they are few, and hold much.
@@ -35,8 +35,7 @@ pub(super) fn retire(core: &Core, seat: &SeatState, piece: Retired) {
         bag.push(piece);
         bag.len()
     };
-    let batch = seat.batch.get();
-    if in_bag >= batch || bag_bytes >= batch * (BATCH_BYTES / BATCH) {
+    if in_bag >= seat.batch.get() || bag_bytes >= BATCH_BYTES {
         bag_is_full(core, seat, in_bag);
     }
 }
@@ -261,11 +260,13 @@ fn sweep_after_fork(core: &Core) {
         return;
     }
     core.roster.visit(|seat| {
-        let thread = seat.thread.load(Ordering::Relaxed);
+        // ORDERING: Acquire: partner is the Release in `local::seat_slow`: who is named has told its forks.
+        let thread = seat.thread.load(Ordering::Acquire);
         // A seat taken since the last fork belongs to a thread of this process.
         let of_an_ancestor = seat.forks.load(Ordering::Relaxed) != forks;
         if thread != 0 && thread != survivor && of_an_ancestor {
-            seat.go_outside();
+            // ORDERING: Release, as in `go_outside`.
+            seat.lower.store(OUTSIDE, Ordering::Release);
         }
     });
 }

@@ -56,9 +56,13 @@ pub(super) struct Pulse {
 }
 
 impl Core {
-    /// A free seat, or a new one.
+    /// A free seat, or a new one, fenced.
     pub(super) fn take_seat(&self) -> Seat<SeatState> {
-        Roster::join(&self.roster, SeatState::new)
+        let seat = Roster::join(&self.roster, SeatState::new);
+        self.weigh_down(&seat);
+        seat.pins.set(0);
+        seat.batch.set(self.batch());
+        seat
     }
 }
 

@@ -49,14 +49,10 @@ pub struct Offline<'a> {
 
 impl Handle {
     pub(super) fn new(domain: &Domain) -> Self {
-        let handle = Self::on_any_seat(domain);
-        handle.core.lighten(&handle.seat);
-        handle
-    }
-
-    fn on_any_seat(domain: &Domain) -> Self {
         let core = Arc::clone(&domain.core);
-        Self { seat: core.take_seat(), core }
+        let seat = core.take_seat();
+        core.lighten(&seat);
+        Self { seat, core }
     }
 
     /// Enters a read section.
@@ -90,6 +86,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         // Sections borrow the handle: those still open were forgotten, and no reference is left.
         self.seat.leave_all();
+        self.core.weigh_down(&self.seat);
         collect::collect(&self.core, &self.seat, false);
         collect::free_ready(&self.core, &self.seat);
     }
@@ -97,10 +94,8 @@ impl Drop for Handle {
 
 impl QuietHandle {
     pub(super) fn new(domain: &Domain) -> Self {
-        let inner = Handle::on_any_seat(domain);
-        inner.core.weigh_down(&inner.seat);
-        inner.seat.batch.set(inner.core.batch());
-        let handle = Self { inner };
+        let core = Arc::clone(&domain.core);
+        let handle = Self { inner: Handle { seat: core.take_seat(), core } };
         handle.go_inside();
         handle
     }

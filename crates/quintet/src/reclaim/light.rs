@@ -15,7 +15,7 @@
 //! collector's, and sees all unlinks of the batch; one that was light before has ended its sections, which the collector sees as well (Release,
 //! Acquire). All others announce with a fence. So the collector's fence does what the heavy barrier would (B1).
 //! **F3.** Quiet handles are fenced: they announce when the era has moved on and at no other quiet point. Handles that pin are light. A thread's own
-//! seat becomes light when it is pinned often: a single look at a table must not make all collectors interrupt everybody.
+//! seat becomes light when it is pinned often: a look at a table now and then must not make all collectors interrupt everybody. Whoever takes a seat makes it what it needs.
 
 use super::collect::BATCH;
 use super::domain::Core;
@@ -74,7 +74,7 @@ impl Core {
     /// Opens a section that is not of the usual kind: a nested one, or one on a fenced seat.
     #[cold]
     pub(super) fn enter_unusual(&self, seat: &SeatState) -> u64 {
-        if !seat.is_inside() && seat.count_pin() >= OFTEN {
+        if !seat.is_inside() && seat.count_pin(&self.pulse.era) >= OFTEN {
             self.lighten(seat);
         }
         seat.enter_usual(&self.pulse.era).unwrap_or_else(|| seat.enter_unusual(&self.pulse.era))

@@ -75,9 +75,9 @@ fn seat_slow(core: &Core) -> &SeatState {
         let index = known.unwrap_or_else(|| {
             seats.retain(|seat| !seat.roster().is_closed()); // (K1)
             let seat = core.take_seat();
-            // ORDERING: Relaxed: read by a sweep of a forked child, for seats taken before the fork.
+            // ORDERING: Release for the second: partner is the sweep of a forked child, which must not take this for a seat of the parent.
             seat.forks.store(fork::seen().0, Ordering::Relaxed);
-            seat.thread.store(fork::thread_key(), Ordering::Relaxed);
+            seat.thread.store(fork::thread_key(), Ordering::Release);
             seats.push(seat);
             seats.len() - 1
         });

@@ -37,6 +37,8 @@
 //! **E5.** What is left over has had its barrier: later scans of it need none.
 //! **E6.** If the barrier is refused, nothing is freed and the batch stays unsealed.
 //! **E7.** A section that restarts for the second time announces `upper = MAX`: it ends, and holds back what is retired until then.
+//! **E8.** A quiet handle may be outside although it is used: a guard that should have brought it in again was forgotten, or the drop of a piece panicked at its quiet
+//! point. Outside it announces no era, so that every check fails; the check enters, and says no.
 //!
 //! # What is held back
 //!

@@ -48,7 +48,7 @@ pub(super) struct SeatState {
     /// The seat itself, while nobody else owns it: its thread's locals are gone but a section is open.
     pub(super) orphan: Cell<Option<Seat<SeatState>>>,
     /// Sections entered while the seat was fenced.
-    pins: Cell<u32>,
+    pub(super) pins: Cell<u32>,
 }
 
 /// Sealed pieces that some seat still holds back (E5).
@@ -237,6 +237,7 @@ impl SeatState {
     /// Closes the section that [`enter_usual`](Self::enter_usual) opened; work that waits goes on waiting.
     #[inline(always)]
     pub(super) fn leave_usual(&self) {
+        debug_assert!(self.unusual.get() < FENCED, "the first section of a light seat is the last");
         // ORDERING: Release, as in `go_outside`.
         self.lower.store(NEVER, Ordering::Release);
     }
@@ -251,7 +252,7 @@ impl SeatState {
     #[inline(always)]
     pub(super) fn is_inside(&self) -> bool {
         // ORDERING: Relaxed: our own store.
-        self.lower.load(Ordering::Relaxed) != self.outside.get()
+        self.lower.load(Ordering::Relaxed) < OUTSIDE
     }
 
     pub(super) fn is_fenced(&self) -> bool {
@@ -260,15 +261,18 @@ impl SeatState {
 
     /// Changes how a seat announces that is outside (F1).
     pub(super) fn set_fenced(&self, fenced: bool) {
-        debug_assert!(!self.is_inside());
+        assert!(!self.is_inside(), "a seat changes while it is read from");
         self.outside.set(if fenced { OUTSIDE } else { NEVER });
         self.unusual.set(self.unusual.get() & !FENCED | if fenced { FENCED } else { 0 });
         self.go_outside();
     }
 
-    /// Counts a section of a fenced seat.
-    pub(super) fn count_pin(&self) -> u32 {
-        let pins = self.pins.get().saturating_add(1);
+    /// Counts a section of a fenced seat, if the one before was not long ago, by eras.
+    pub(super) fn count_pin(&self, era: &AtomicU64) -> u32 {
+        const LONG: u64 = 16;
+        // ORDERING: Relaxed: a hint.
+        let lately = era.load(Ordering::Relaxed) < self.upper().saturating_add(LONG);
+        let pins = if lately { self.pins.get().saturating_add(1) } else { 1 };
         self.pins.set(pins);
         pins
     }
@@ -300,6 +304,9 @@ impl SeatState {
     pub(super) fn leave_all(&self) {
         self.unusual.set(self.unusual.get() % NESTED);
         self.go_outside();
+        // Which is no era: who looks before the seat is inside again fails its check, and enters there (E8).
+        // ORDERING: Release, as in `go_outside`: a scan that reads it has seen the end of the sections.
+        self.upper.store(0, Ordering::Release);
     }
 
     /// Widens the interval to the present era, or without end (E3, E7).

@@ -35,6 +35,8 @@ pub struct Section<'a> {
 pub struct Spot<'a> {
     core: &'a Core,
     seat: &'a SeatState,
+    /// As in [`Visit`].
+    not_send: PhantomData<*mut ()>,
 }
 
 /// A read section in the usual case: no other section open, no fence needed, the era unchanged. It has no slow half, so that
@@ -43,6 +45,8 @@ pub struct Spot<'a> {
 pub struct Brief<'a> {
     peek: Peek<'a>,
     seat: &'a SeatState,
+    /// As in [`Visit`].
+    not_send: PhantomData<*mut ()>,
 }
 
 /// A look inside an open section, in the usual case that the era is the one it announced. Like [`Brief`] it has no slow half.
@@ -55,7 +59,7 @@ pub struct Peek<'a> {
 impl<'a> Spot<'a> {
     #[inline(always)]
     pub(super) fn new(core: &'a Core, seat: &'a SeatState) -> Self {
-        Self { core, seat }
+        Self { core, seat, not_send: PhantomData }
     }
 
     /// Enters a section if the case is the usual one; if not, enter a [`Section`].
@@ -63,7 +67,7 @@ impl<'a> Spot<'a> {
     pub fn enter(self) -> Option<Brief<'a>> {
         let era = &self.core.pulse.era;
         let upper = self.seat.enter_usual(era)?;
-        Some(Brief { peek: Peek { era, upper }, seat: self.seat })
+        Some(Brief { peek: Peek { era, upper }, seat: self.seat, not_send: PhantomData })
     }
 }
 
@@ -142,6 +146,7 @@ impl<'a> Visit<'a> {
     /// From here on every load is safe without a check, and everything retired meanwhile is held back. For whatever
     /// cannot start again: iterators, long guards. To be called before the root is loaded.
     pub fn hold_all(&self) {
+        come_in(self.core, self.seat);
         self.seat.widen(NEVER);
     }
 
@@ -206,6 +211,9 @@ impl Drop for Section<'_> {
 #[cold]
 #[inline(never)]
 fn check_slow(core: &Core, seat: &SeatState, restarts: u32) -> (bool, u32) {
+    if come_in(core, seat) {
+        return (false, restarts);
+    }
     // Another section of this seat may have widened it far enough.
     let announced = seat.upper();
     let now = core.pulse.era.load(Ordering::Acquire);
@@ -215,6 +223,15 @@ fn check_slow(core: &Core, seat: &SeatState, restarts: u32) -> (bool, u32) {
     let upper = if restarts >= 1 { NEVER } else { now };
     seat.widen(upper);
     (false, restarts + 1)
+}
+
+/// Enters if the seat is outside (E8). True if it was.
+fn come_in(core: &Core, seat: &SeatState) -> bool {
+    let outside = !seat.is_inside();
+    if outside {
+        seat.enter_unusual(&core.pulse.era);
+    }
+    outside
 }
 
 /// The outermost section was left and work waits: a full batch, or a seat nobody owns.
