@@ -241,3 +241,81 @@ fn loom_seat_changes_hands_during_a_scan() {
         readers.join().unwrap();
     });
 }
+
+/// A model in which light seats announce without any fence, and the barrier that makes up for it is refused: what is freed is freed by the
+/// collector's own fence (F2).
+fn bare_model(test: impl Fn(Arc<World>, QuietHandle) + Sync + Send + 'static) {
+    crate::sync::barrier::BARE.set(true);
+    model(move || {
+        let domain = Domain::with_barrier(Barrier::Asymmetric);
+        let root = AtomicPtr::new(Piece::new(&domain, std::ptr::null_mut()));
+        let collector = domain.join_quiet();
+        test(Arc::new(World { domain, root }), collector);
+    });
+    crate::sync::barrier::BARE.set(false);
+}
+
+impl World {
+    fn look(&self, visit: &Visit<'_>) {
+        loop {
+            let place = self.root.load(Ordering::Acquire);
+            if visit.check() {
+                return touch(place);
+            }
+        }
+    }
+
+    /// Replaces the piece by a plain store, and frees the old one if that is allowed.
+    fn replace_quietly(&self, mut collector: QuietHandle) {
+        let fresh = Piece::new(&self.domain, std::ptr::null_mut());
+        let old = self.root.load(Ordering::Relaxed);
+        // ORDERING: Release publishes the fresh piece.
+        self.root.store(fresh, Ordering::Release);
+        retire(&collector.visit(), old);
+        collector.quiescent();
+    }
+}
+
+/// A handle takes a fenced seat and becomes light while a batch is collected.
+#[test]
+fn loom_a_seat_becomes_light_during_a_collection() {
+    bare_model(|world, collector| {
+        drop(world.domain.join_quiet());
+        let other = Arc::clone(&world);
+        let reader = thread::spawn(move || {
+            let handle = other.domain.join();
+            other.look(&handle.pin());
+            other.look(&handle.pin());
+            handle
+        });
+        world.replace_quietly(collector);
+        drop(reader.join().unwrap());
+    });
+}
+
+/// The same with a thread's own seat, which is pinned often.
+#[test]
+fn loom_a_local_seat_becomes_light_during_a_collection() {
+    bare_model(|world, collector| {
+        let other = Arc::clone(&world);
+        let reader = thread::spawn(move || (0..3).for_each(|_| other.look(&other.domain.pin())));
+        world.replace_quietly(collector);
+        reader.join().unwrap();
+    });
+}
+
+/// A light handle reads and ends, and a quiet one takes its seat and reads.
+#[test]
+fn loom_a_seat_becomes_fenced_during_a_collection() {
+    bare_model(|world, collector| {
+        let light = world.domain.join();
+        let other = Arc::clone(&world);
+        let reader = thread::spawn(move || {
+            other.look(&light.pin());
+            drop(light);
+            other.look(&other.domain.join_quiet().visit());
+        });
+        world.replace_quietly(collector);
+        reader.join().unwrap();
+    });
+}
