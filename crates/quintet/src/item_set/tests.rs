@@ -206,10 +206,12 @@ fn what_is_put_while_iterating_is_held_for_its_readers() {
     assert_eq!(found.map(value), [Some(20), Some(20)]);
 }
 
+/// A way to find an item, or to take it out.
+type Find = for<'h> fn(&'h Handle<'_, Arc<Record>>) -> Option<&'h Record>;
+
 /// A reader that has announced one era finds an item of the next one: alone, among many keys, or in the way of a write.
 #[test]
 fn what_is_found_in_a_later_era_is_held() {
-    type Find = for<'h> fn(&'h Handle<'_, Arc<Record>>) -> Option<&'h Record>;
     let finds: [Find; 3] = [
         |reader| reader.get(&2),
         |reader| {
@@ -240,7 +242,6 @@ fn what_is_found_in_a_later_era_is_held() {
 /// A guard may be forgotten: then its handle is outside, and must come in again before it shows anything.
 #[test]
 fn a_forgotten_offline_guard_frees_nothing_under_its_handle() {
-    type Find = for<'h> fn(&'h Handle<'_, Arc<Record>>) -> Option<&'h Record>;
     let finds: [Find; 4] = [
         |reader| reader.get(&1),
         |reader| reader.iter().next(),

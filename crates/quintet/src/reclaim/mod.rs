@@ -32,7 +32,7 @@
 //! **E3.** After each load of a shared pointer the section compares the era with `upper`. Equal: whatever the pointer names was
 //! born at or before `upper`, and cannot have been freed since `lower` was announced. Different: widen, and start again from the root;
 //! loading the same field again is not enough, since it may lie in memory retired meanwhile.
-//! **E4.** Order of the reclaimer: unlink, seal, heavy barrier, load the list of seats, load the seats, free. By B1 either
+//! **E4.** Order of the reclaimer: unlink, seal, heavy barrier (or what stands for it, F2), load the list of seats, load the seats, free. By B1 either
 //! a reader's announcement is seen by the scan, or the reader's later loads see the unlink.
 //! **E5.** What is left over has had its barrier: later scans of it need none.
 //! **E6.** If the barrier is refused, nothing is freed and the batch stays unsealed.

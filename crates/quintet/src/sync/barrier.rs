@@ -29,6 +29,8 @@ std::thread_local! {
     pub(crate) static BARE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
+/// Whether the reader's half of the asymmetric form is nothing. On the way of every section: no call.
+#[inline(always)]
 fn is_bare() -> bool {
     #[cfg(all(test, quintet_loom))]
     return BARE.get();
