@@ -18,7 +18,7 @@ const MOMENT: usize = 1 << 20;
 ///
 /// # Panics
 /// If the table at all times in the second half of the run holds more than twice what it held in the first
-/// tenth, or at some moment more than that and [`MOMENT`] for each thread.
+/// tenth, or at some moment a mebibyte more for each thread.
 pub fn churn_keeps_memory_flat<T: TableUnderTest>(make: impl Fn(usize) -> T) {
     const THREADS: u64 = 2;
     const WINDOW: u64 = 1_000;
