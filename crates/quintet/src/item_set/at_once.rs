@@ -10,15 +10,16 @@
 //! **O4.** The lines from the home line on to the first with an unused place, if none has the tag of a hash, say that there is no item of that hash (T1), nor an emptied place for
 //! one (T2). Under the lock they say so until the lock is free: an addition looks there, and runs no user code at all.
 
-use super::core::{Core, Hint, Want};
+use super::core::{Core, Hint};
 use super::entrance::Entrance;
+use super::row::Row;
 use super::shard::{self, Shard};
-use super::table::{Raw, Sought, Table};
+use super::table::{Raw, Table};
 use super::word::{Birth, tag_of};
 use crate::reclaim::{Peek, Visit};
 use crate::sync::prefetch::prefetch_write;
 use crate::sync::six::{Lanes, Six};
-use crate::sync::{AtomicPtr, Ordering};
+use crate::sync::{AtomicPtr, MutexGuard, Ordering};
 use std::ptr;
 
 /// An item that was taken out, and now belongs to the caller.
@@ -26,24 +27,14 @@ use std::ptr;
 pub(crate) struct Taken {
     pub(crate) before: Raw,
     pub(crate) birth: u64,
-    hint: Hint,
+    pub(crate) hint: Hint,
 }
 
-/// What shall happen at once: what is wanted of the item with this hash, and the new item, which is null for a removal.
+/// What shall happen at once: the item of this hash that is added or replaces another, or null for a removal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
     pub(crate) hash: u32,
-    pub(crate) want: Want,
     pub(crate) item: Raw,
-}
-
-/// What has happened at once.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum AtOnce {
-    /// An item was taken out, and the new one put in its place, if there is one.
-    Changed(Taken),
-    /// There was none, and the new one was added.
-    Added(Hint),
 }
 
 /// What a look at a home line tells.
@@ -61,7 +52,6 @@ pub(super) enum Home<'t> {
 pub(super) struct AtHome<'t> {
     pub(super) item: Raw,
     place: &'t AtomicPtr<()>,
-    lane: usize,
 }
 
 impl<'t> AtHome<'t> {
@@ -71,16 +61,23 @@ impl<'t> AtHome<'t> {
         let place = line.first_item(lanes);
         // ORDERING: Acquire, as in `item_at`.
         let item = place.load(Ordering::Acquire);
-        (!item.is_null()).then(|| Self { item, place, lane: lanes.first() })
+        (!item.is_null()).then_some(Self { item, place })
     }
 }
 
-/// Where a write takes place: the table, the shard of its hash, and the home line.
+/// Where a write takes place: the shard of its hash, and its home.
 #[derive(Clone, Copy)]
-struct At<'t> {
-    table: &'t Table,
-    shard: &'t Shard,
-    home: usize,
+pub(super) struct At<'s, 't> {
+    pub(super) shard: &'s Shard,
+    row: Row<'t>,
+}
+
+impl At<'_, '_> {
+    /// Whether something of this hash may be at home. Waits for the line.
+    #[inline(always)]
+    pub(super) fn may_have(&self, hash: u32) -> bool {
+        !self.row.line().lanes_of(tag_of(hash)).is_empty()
+    }
 }
 
 impl Core {
@@ -125,72 +122,88 @@ impl Core {
         table.prev().load(Ordering::Acquire).is_null().then_some(table)
     }
 
-    /// Does what is wanted in `table`, which is at hand. `None` says that nothing has happened. `expect` is told of the item that will be looked at, to ask
-    /// the cache for it.
+    /// Where a write of `hash` in `table` takes place, if there is no other work to do.
     #[inline(always)]
-    pub(crate) fn write_at_once(
+    pub(super) fn come_to<'s, 't>(&'s self, table: &'t Table, hash: u32) -> Option<At<'s, 't>> {
+        let at = At { shard: self.shard(hash), row: table.row(table.home(hash)) };
+        at.shard.prefetch();
+        at.row.prefetch_to_write();
+        // ORDERING: Relaxed: only asks whether there is work to share, which is not for here.
+        let at_work = !table.next().load(Ordering::Relaxed).is_null() || self.domain.is_returning();
+        // Whoever is busy is asked with what under the lock (L4), which is taken in vain here.
+        (!at_work && !shard::is_busy()).then_some(at)
+    }
+
+    /// Adds an item to its home, where nothing of its hash was seen (O4), and returns the lock. It calls nothing, so that its caller has no registers to save; where that is
+    /// not enough nothing has happened, and the lock is returned if it was taken.
+    #[inline(always)]
+    pub(super) fn add_at_home<'s, 'p>(
+        &self,
+        peek: impl FnOnce() -> Peek<'p>,
+        table: &Table,
+        At { shard, row }: At<'s, '_>,
+        Wish { hash, item }: Wish,
+    ) -> Result<MutexGuard<'s, ()>, Option<MutexGuard<'s, ()>>> {
+        let guard = shard.try_lock().ok_or(None)?;
+        let peek = peek();
+        if !self.stands(table, peek) {
+            return Err(Some(guard));
+        }
+        let (same, lanes) = row.line().lanes_of_and_unused(tag_of(hash));
+        let is_absent = same.is_empty() && !lanes.is_empty();
+        if !(is_absent && table.try_add(shard, row, lanes, hash, item, Birth::of(peek.upper()))) {
+            return Err(Some(guard));
+        }
+        shard.count_in();
+        Ok(guard)
+    }
+
+    /// Whether the table is at the root under a lock, and the era is the one that the section announced: it may have announced eras to come, and no birth is among them.
+    #[inline(always)]
+    fn stands(&self, table: &Table, peek: Peek<'_>) -> bool {
+        // ORDERING: Relaxed: under the lock the root is up to date with what earlier writers of this shard saw or did (L2).
+        ptr::eq(self.root.load(Ordering::Relaxed), table) && peek.check()
+    }
+
+    /// Adds an item to `table`, which is at hand, behind its home as well (O4). `None` says that nothing has happened.
+    #[inline(always)]
+    pub(super) fn add_at_once(
+        &self,
+        peek: Peek<'_>,
+        table: &Table,
+        Wish { hash, item }: Wish,
+    ) -> Option<Hint> {
+        let At { shard, .. } = self.come_to(table, hash)?;
+        let _guard = shard.lock();
+        if !self.stands(table, peek) {
+            return None;
+        }
+        let (row, lanes) = table.seek_by_tags(hash)?;
+        let filling = table.add(shard, row, lanes, hash, item, Birth::of(peek.upper())).ok()?;
+        shard.count_in();
+        Some(if filling { Hint::Filling } else { Hint::Nothing })
+    }
+
+    /// Replaces an item in `table`, which is at hand, or removes it if `item` is null (O3). `None` says that nothing has happened. `expect` is told of the item that will be
+    /// looked at, to ask the cache for it.
+    #[inline(always)]
+    pub(super) fn change_at_once(
         &self,
         visit: &Visit<'_>,
         table: &Table,
-        wish: Wish,
+        shard: &Shard,
+        Wish { hash, item }: Wish,
         same: &impl Fn(Raw) -> bool,
         expect: impl Fn(Raw),
-    ) -> Option<AtOnce> {
-        let Wish { hash, want, .. } = wish;
-        shard::assert_not_busy(self.name());
-        let at = At { table, shard: self.shard(hash), home: table.home(hash) };
-        at.shard.prefetch();
-        table.prefetch_to_write(at.home);
-        // ORDERING: Relaxed: only asks whether there is work to share, which is not for here.
-        if !table.next().load(Ordering::Relaxed).is_null() || self.domain.is_returning() {
-            return None;
-        }
-        let line = table.line(at.home);
-        let lanes = line.lanes_of(tag_of(hash));
+    ) -> Option<Taken> {
+        let row = table.row(table.home(hash));
+        let lanes = row.line().lanes_of(tag_of(hash));
         if lanes.is_empty() {
-            let adds = matches!(want, Want::Put | Want::New);
-            return if adds { self.add_at_once(visit.peek(), wish, at) } else { None };
-        }
-        let found = AtHome::first(line, lanes)?;
-        if want == Want::New {
             return None;
         }
-        self.change_at_once(visit, wish, same, expect, at, found)
-    }
-
-    /// Adds an item, to its home line as a rule (O4).
-    #[inline(always)]
-    fn add_at_once(
-        &self,
-        peek: Peek<'_>,
-        Wish { hash, item, .. }: Wish,
-        At { table, shard, home }: At<'_>,
-    ) -> Option<AtOnce> {
-        let _guard = shard.lock();
-        // ORDERING: Relaxed: as in `change_at_once`. The era must be the announced one: a section may have announced eras to come, and no birth is among
-        // them.
-        if !(ptr::eq(self.root.load(Ordering::Relaxed), table) && peek.check()) {
-            return None;
-        }
-        let sought = table.seek_by_tags(home, hash)?;
-        let filling = table.place(shard, hash, &sought, item, Birth::of(peek.upper())).ok()?;
-        shard.count_in();
-        Some(AtOnce::Added(if filling { Hint::Filling } else { Hint::Nothing }))
-    }
-
-    /// Replaces an item, or removes it if `item` is null (O3).
-    #[inline(always)]
-    fn change_at_once(
-        &self,
-        visit: &Visit<'_>,
-        Wish { hash, item, .. }: Wish,
-        same: &impl Fn(Raw) -> bool,
-        expect: impl Fn(Raw),
-        At { table, shard, home }: At<'_>,
-        found: AtHome<'_>,
-    ) -> Option<AtOnce> {
+        let found = AtHome::first(row.line(), lanes)?;
         expect(found.item);
-        let mark = table.mark_of(home, found.lane);
+        let mark = row.mark(lanes);
         prefetch_write(mark);
         // While it is on its way.
         visit.free_some();
@@ -200,8 +213,7 @@ impl Core {
             return None;
         }
         let _guard = shard.lock();
-        // ORDERING: Relaxed: under the lock all are up to date with what earlier writers of this shard saw or did (L2). The era is
-        // the one that the section announced, so its interval covers the births of both items.
+        // ORDERING: Relaxed: as in `stands`. The era is the one that the section announced, so its interval covers the births of both items.
         let stands = ptr::eq(self.root.load(Ordering::Relaxed), table)
             && mark.hash.load(Ordering::Relaxed) == hash
             && ptr::eq(found.place.load(Ordering::Relaxed), found.item)
@@ -215,35 +227,26 @@ impl Core {
         found.place.store(item, Ordering::Release);
         let emptying = item.is_null() && shard.count_out();
         let hint = if emptying { Hint::Emptying } else { Hint::Nothing };
-        Some(AtOnce::Changed(Taken { before: found.item, birth, hint }))
-    }
-
-    /// Afterwards: sees whether another size would fit better.
-    #[inline(always)]
-    pub(crate) fn after_write(&self, visit: &Visit<'_>, done: &AtOnce) {
-        let (AtOnce::Added(hint) | AtOnce::Changed(Taken { hint, .. })) = *done;
-        if hint != Hint::Nothing {
-            self.take_hint(visit, hint);
-        }
+        Some(Taken { before: found.item, birth, hint })
     }
 }
 
 impl Table {
-    /// The end of a search from `home` on, if the tags of few lines tell that nothing of `hash` is there (O4).
-    #[inline(always)]
-    fn seek_by_tags(&self, home: usize, hash: u32) -> Option<Sought> {
+    /// The end of a search, if the tags of few lines tell that nothing of `hash` is there (O4).
+    #[inline(never)]
+    fn seek_by_tags(&self, hash: u32) -> Option<(Row<'_>, Lanes)> {
         const FEW: usize = 4;
-        let mut end = home;
+        let mut line = self.home(hash);
         for _ in 0..FEW {
-            let line = self.line(end);
-            let unused = line.unused();
-            if !line.lanes_of(tag_of(hash)).is_empty() {
+            let row = self.row(line);
+            let (same, lanes) = row.line().lanes_of_and_unused(tag_of(hash));
+            if !same.is_empty() {
                 return None;
             }
-            if !unused.is_empty() {
-                return Some(Sought::nothing(end, unused));
+            if !lanes.is_empty() {
+                return Some((row, lanes));
             }
-            end = self.line_after(end);
+            line = self.line_after(line);
         }
         None
     }

@@ -15,7 +15,7 @@
 //! **S6.** A table that has left the root is no longer changed. Who still reads it began before it left, and answers with what held
 //! when it left.
 
-use super::at_once::{AtOnce, Taken};
+use super::at_once::Taken;
 use super::builder::Settings;
 use super::shard::{self, Shard};
 use super::table::{Full, Raw, Table};
@@ -255,7 +255,7 @@ impl Core {
     fn approach(&self, visit: &Visit<'_>, hash: u32) {
         self.domain.return_piece();
         if let Ok(Some(table)) = Self::follow(visit, &self.root) {
-            table.prefetch_to_write(table.home(hash));
+            table.row(table.home(hash)).prefetch_to_write();
             // ORDERING: Relaxed: only asks whether there is work to share.
             if !table.prev().load(Ordering::Relaxed).is_null() {
                 if let Ok(Some(old)) = Self::follow(visit, table.prev()) {
@@ -371,12 +371,12 @@ impl Core {
 }
 
 impl Outcome {
-    /// Of what was done at once with `item`, which is null for a removal.
+    /// Of what was done at once with `item`, which is null for a removal; what was taken out, if it is not an addition.
     #[inline(always)]
-    pub(crate) const fn at_once(done: AtOnce, item: Raw) -> Self {
-        let (before, taken) = match done {
-            AtOnce::Changed(Taken { before, birth, .. }) => (before, Some(birth)),
-            AtOnce::Added(_) => (ptr::null_mut(), None),
+    pub(crate) const fn at_once(taken: Option<Taken>, item: Raw) -> Self {
+        let (before, taken) = match taken {
+            Some(Taken { before, birth, .. }) => (before, Some(birth)),
+            None => (ptr::null_mut(), None),
         };
         Self { before, taken, item, placed: !item.is_null(), hint: Hint::Nothing }
     }

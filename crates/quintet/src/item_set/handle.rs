@@ -1,20 +1,19 @@
 //! A thread's access to a set.
 
 use super::ItemSet;
-use super::at_once::{AtOnce, Wish};
-use super::core::{Outcome, Want};
+use super::at_once::Wish;
+use super::core::Want;
 use super::entrance::{Entrance, Pinned, Quiet};
 use super::item::{Item, Pointer};
 use super::iter::Iter;
 use super::owned::{ArcRef, Removed};
 use super::table::Table;
+use super::write::Unplaced;
 use crate::hash::DefaultHashBuilder;
 use crate::reclaim::{self, Peek, Visit};
 use crate::region::AllocError;
-use crate::sync::prefetch::prefetch_read;
 use std::fmt;
 use std::hash::BuildHasher;
-use std::marker::PhantomData;
 use std::ptr;
 use std::sync::Arc;
 
@@ -61,8 +60,8 @@ pub(crate) type KeyOf<P> = <<P as Pointer>::Item as Item>::Key;
 /// std::thread::scope(|scope| scope.spawn(|| handle.get("apple").is_some()));
 /// ```
 pub struct Handle<'s, P: Pointer, S = DefaultHashBuilder, E: Entrance = Quiet> {
-    set: &'s ItemSet<P, S>,
-    entrance: E,
+    pub(super) set: &'s ItemSet<P, S>,
+    pub(super) entrance: E,
 }
 
 /// A guard: access through the calling thread's own seat, for as long as it lives.
@@ -128,7 +127,7 @@ impl<'s, P: Pointer, S, E: Entrance> Handle<'s, P, S, E> {
 
     /// An item that was taken out of the set, to be retired.
     #[inline(always)]
-    fn piece(raw: *mut (), birth: u64) -> reclaim::Retired {
+    pub(super) fn piece(raw: *mut (), birth: u64) -> reclaim::Retired {
         unsafe fn free<P: Pointer>(place: *mut ()) -> reclaim::Freed {
             // SAFETY: made by `into_raw` of the same type, retired once.
             drop(unsafe { P::from_raw(place) });
@@ -212,52 +211,10 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     /// If a larger table is needed and memory for it cannot be had: see [`try_put`](Self::try_put).
     #[inline]
     pub fn put(&self, item: impl Into<P>) -> Option<&P::Item> {
-        let raw = P::into_raw(item.into());
-        let unplaced = Unplaced::<P>(raw, PhantomData);
-        // SAFETY: a raw item of `P` that nobody else has; borrowed until the write has placed it.
-        let shown = unsafe { &*raw.cast::<P::Item>() };
-        let hash = self.set.hash_of_item(shown);
-        let same = ItemSet::<P, S>::item_matcher(shown);
-        match self.write_at_once(Wish { hash, want: Want::Put, item: raw }, &same) {
-            Some(done) => {
-                std::mem::forget(unplaced);
-                self.answer(done)
-            }
-            None => self.put_slowly(hash, unplaced),
-        }
-    }
-
-    #[inline(never)]
-    fn put_slowly(&self, hash: u32, item: Unplaced<P>) -> Option<&P::Item> {
-        // SAFETY: as in `put`.
-        let shown = unsafe { &*item.0.cast::<P::Item>() };
-        let same = ItemSet::<P, S>::item_matcher(shown);
-        self.retire_taken(expect(self.write_locked(hash, same, Want::Put, Some(item))).0)
-    }
-
-    /// Writes in the usual case. `None` says that nothing has happened.
-    #[inline(always)]
-    fn write_at_once(&self, wish: Wish, same: &impl Fn(*mut ()) -> bool) -> Option<AtOnce> {
-        let core = &self.set.core;
-        // Its key lies somewhere in it; items longer than two lines are met half-way.
-        let expect = |raw: *mut ()| {
-            prefetch_read(raw);
-            prefetch_read(raw.wrapping_byte_add(size_of::<P::Item>().min(128) / 8 * 7));
-        };
-        self.at_hand(|table| {
-            self.visit(|visit| core.write_at_once(visit, table, wish, same, expect))
-        })
-    }
-
-    /// Retires an item that was taken out at once, and shows it. What is ready has been freed before.
-    #[inline(always)]
-    fn answer(&self, done: AtOnce) -> Option<&P::Item> {
-        self.visit(|visit| self.set.core.after_write(visit, &done));
-        let AtOnce::Changed(taken) = done else { return None };
-        let piece = Self::piece(taken.before, taken.birth);
-        // SAFETY: as in `retire`.
-        self.visit(|visit| unsafe { visit.retire_only(piece) });
-        self.show(taken.before)
+        let item = Unplaced::new(item.into());
+        // SAFETY: borrowed for this call.
+        let hash = self.set.hash_of_item(unsafe { item.shown() });
+        self.put_unplaced(hash, item)
     }
 
     /// Puts an item into the set. If there is no memory for a table that is needed, the item is dropped and the set is as it was.
@@ -303,8 +260,8 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     pub fn remove(&self, key: &KeyOf<P>) -> Option<&P::Item> {
         let same = ItemSet::<P, S>::matcher(key);
         let hash = self.set.hash_of(key);
-        match self.write_at_once(Wish { hash, want: Want::Remove, item: ptr::null_mut() }, &same) {
-            Some(done) => self.answer(done),
+        match self.change_at_once(Wish { hash, item: ptr::null_mut() }, &same) {
+            Some(taken) => self.answer(taken),
             None => self.retire_taken(expect(self.write_locked(hash, same, Want::Remove, None)).0),
         }
     }
@@ -340,76 +297,6 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         let (outcome, _) = expect(self.write(hash, same, Want::New, Some(item)));
         let item = if outcome.placed { outcome.item } else { outcome.before };
         self.show(item).unwrap_or_else(|| unreachable!("either placed or found"))
-    }
-
-    #[inline(always)]
-    fn write_item(&self, want: Want, item: P) -> Result<(Outcome, Option<P>), AllocError> {
-        let raw = P::into_raw(item);
-        let unplaced = Unplaced::<P>(raw, PhantomData);
-        // SAFETY: a raw item of `P` that nobody else has; borrowed until the write has placed it.
-        let shown = unsafe { &*raw.cast::<P::Item>() };
-        let hash = self.set.hash_of_item(shown);
-        let same = ItemSet::<P, S>::item_matcher(shown);
-        self.write_unplaced(hash, same, want, Some(unplaced))
-    }
-
-    #[inline(always)]
-    fn write(
-        &self,
-        hash: u32,
-        same: impl Fn(*mut ()) -> bool,
-        want: Want,
-        item: Option<P>,
-    ) -> Result<(Outcome, Option<P>), AllocError> {
-        let unplaced = item.map(|item| Unplaced::<P>(P::into_raw(item), PhantomData));
-        self.write_unplaced(hash, same, want, unplaced)
-    }
-
-    /// Writes; hands the item back if it was not placed, and drops it if that panics or fails.
-    #[inline(always)]
-    fn write_unplaced(
-        &self,
-        hash: u32,
-        same: impl Fn(*mut ()) -> bool,
-        want: Want,
-        item: Option<Unplaced<P>>,
-    ) -> Result<(Outcome, Option<P>), AllocError> {
-        let raw = item.as_ref().map_or(ptr::null_mut(), |item| item.0);
-        let Some(done) = self.write_at_once(Wish { hash, want, item: raw }, &same) else {
-            return self.write_locked(hash, same, want, item);
-        };
-        std::mem::forget(item);
-        self.visit(|visit| self.set.core.after_write(visit, &done));
-        Ok((Outcome::at_once(done, raw), None))
-    }
-
-    /// The same under the lock from the beginning.
-    fn write_locked(
-        &self,
-        hash: u32,
-        same: impl Fn(*mut ()) -> bool,
-        want: Want,
-        item: Option<Unplaced<P>>,
-    ) -> Result<(Outcome, Option<P>), AllocError> {
-        let raw = item.as_ref().map_or(ptr::null_mut(), |item| item.0);
-        let outcome = self.visit(|visit| self.set.core.write(visit, hash, same, want, raw))?;
-        self.set.core.acquaint(&self.entrance);
-        match item {
-            Some(item) if outcome.placed => {
-                std::mem::forget(item);
-                Ok((outcome, None))
-            }
-            item => Ok((outcome, item.map(Unplaced::take_back))),
-        }
-    }
-
-    /// Retires the item that was taken out, and shows what was there before.
-    #[inline(always)]
-    fn retire_taken(&self, outcome: Outcome) -> Option<&P::Item> {
-        if let Some(birth) = outcome.taken {
-            self.retire(outcome.before, birth);
-        }
-        self.show(outcome.before)
     }
 
     /// All items, in no order; in that of their first insertion if the set is [`ordered`](super::ItemSetBuilder::ordered), until it is first rebuilt (grown, shrunk or
@@ -493,25 +380,6 @@ impl<T: Item + Send + Sync, S: BuildHasher, E: Entrance> Handle<'_, Arc<T>, S, E
     }
 }
 
-/// A raw item that belongs to nobody else yet.
-struct Unplaced<P: Pointer>(*mut (), PhantomData<P>);
-
-impl<P: Pointer> Unplaced<P> {
-    fn take_back(self) -> P {
-        let raw = self.0;
-        std::mem::forget(self);
-        // SAFETY: made by `into_raw`, and not placed.
-        unsafe { P::from_raw(raw) }
-    }
-}
-
-impl<P: Pointer> Drop for Unplaced<P> {
-    fn drop(&mut self) {
-        // SAFETY: made by `into_raw`, and not placed: placing forgets.
-        drop(unsafe { P::from_raw(self.0) });
-    }
-}
-
-fn expect<R>(result: Result<R, AllocError>) -> R {
+pub(super) fn expect<R>(result: Result<R, AllocError>) -> R {
     result.unwrap_or_else(|error| panic!("ItemSet: {error}"))
 }

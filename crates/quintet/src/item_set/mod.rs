@@ -23,10 +23,12 @@ mod iter;
 mod many;
 mod owned;
 mod plan;
+mod row;
 mod shard;
 mod stats;
 mod table;
 mod word;
+mod write;
 
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod holes;

@@ -53,8 +53,11 @@ impl Plan {
         self.filling_from().saturating_sub(credit + 1)
     }
 
-    /// Places that a shard is given at a time, to deal them out (T4).
+    /// Places that a shard is given at a time, to deal them out (T4). One by one if their order counts.
     pub(super) fn batch(&self) -> u32 {
+        if self.ordered {
+            return 1;
+        }
         let share = (self.capacity() / 16) >> self.shard_bits;
         share.clamp(1, 64) as u32
     }

@@ -46,6 +46,12 @@ impl Shard {
         self.lock.lock()
     }
 
+    /// Takes the lock if it is free.
+    #[inline(always)]
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, ()>> {
+        self.lock.try_lock()
+    }
+
     /// Asks the cache for the lock, which will be taken soon.
     #[inline(always)]
     pub(crate) fn prefetch(&self) {
@@ -77,22 +83,25 @@ impl Shard {
 }
 
 impl Shard {
-    /// Deals out a place of `table` from this shard's credit, which is of `most` places at most; false if it has none. The caller holds the lock.
+    /// Places of `table` that this shard may deal out, `most` of them at most. The caller holds the lock, as for all of these.
     #[inline(always)]
-    pub(crate) fn spend(&self, table: *const (), most: u32) -> bool {
+    pub(crate) fn credit(&self, table: *const (), most: u32) -> u32 {
         // ORDERING: Relaxed: one writer at a time (L1). Credit with another table is lost: that one has been left. It may have had the
         // address of this one, and larger batches: hence `most`.
         let credit = self.credit.load(Ordering::Relaxed).min(most);
-        if credit == 0 || !ptr::eq(self.table.load(Ordering::Relaxed), table) {
-            return false;
-        }
-        self.credit.store(credit - 1, Ordering::Relaxed);
-        true
+        if ptr::eq(self.table.load(Ordering::Relaxed), table) { credit } else { 0 }
     }
 
-    /// Gives this shard credit with `table`, and takes what it had. The caller holds the lock.
+    /// Deals out one of them.
+    #[inline(always)]
+    pub(crate) fn spend(&self, credit: u32) {
+        // ORDERING: Relaxed, as in `credit`.
+        self.credit.store(credit - 1, Ordering::Relaxed);
+    }
+
+    /// Gives this shard credit with `table`, and takes what it had.
     pub(crate) fn grant(&self, table: *const (), credit: u32) {
-        // ORDERING: Relaxed, as in `spend`.
+        // ORDERING: Relaxed, as in `credit`.
         self.table.store(table.cast_mut(), Ordering::Relaxed);
         self.credit.store(credit, Ordering::Relaxed);
     }
@@ -107,7 +116,16 @@ mod tests {
     fn credit_is_with_one_table_and_never_more_than_it_gives() {
         let shards = Shard::row(1);
         let [table, other] = [64, 128].map(ptr::without_provenance::<()>);
-        let spent = |table, most| (0..100).filter(|_| shards[0].spend(table, most)).count();
+        let spend = |credit| {
+            if credit > 0 {
+                shards[0].spend(credit)
+            }
+        };
+        let spent = |table, most| {
+            (0..100)
+                .filter(|_| Some(shards[0].credit(table, most)).inspect(|c| spend(*c)) > Some(0))
+                .count()
+        };
         assert_eq!(spent(table, 63), 0);
         shards[0].grant(table, 63);
         assert_eq!(spent(other, 63), 0, "of another table");
@@ -148,7 +166,13 @@ pub(crate) fn busy<R>(set: *const (), work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// To be called by every operation that takes a lock of `set` (L4).
+/// Whether this thread runs user code under a lock of any set.
+#[inline(always)]
+pub(crate) fn is_busy() -> bool {
+    !INNERMOST.try_with(Cell::get).unwrap_or(ptr::null()).is_null()
+}
+
+/// To be called by every operation that takes a lock of `set` (L4), and may wait for it.
 ///
 /// # Panics
 /// If this thread runs user code under a lock of the same set.

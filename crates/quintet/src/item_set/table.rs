@@ -21,13 +21,14 @@
 //! with the table: whoever knew of it knew it from here, and is gone.
 
 use super::plan::Plan;
+use super::row::Row;
 use super::shard::Shard;
 use super::word::{Birth, EMPTY, tag_of};
 use crate::migrate::{Election, FirstTouch, Leave, Work};
 use crate::region::AllocError;
 use crate::region::heap::Buffer;
-use crate::sync::prefetch::{prefetch_read, prefetch_write};
-use crate::sync::six::{LANE_BITS, LANES, Lanes, Mark, NO_TAG, Six};
+use crate::sync::prefetch::prefetch_read;
+use crate::sync::six::{LANE_BITS, LANES, Lanes, Mark, Six};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, CachePadded, Ordering};
 use std::fmt;
 use std::ptr;
@@ -101,14 +102,6 @@ pub(crate) struct Sought {
     unused: Lanes,
     /// Lines that were looked at.
     pub(crate) looked_at: usize,
-}
-
-impl Sought {
-    /// Nothing was found in a line with unused places, not even an emptied one.
-    #[inline(always)]
-    pub(super) const fn nothing(end: usize, unused: Lanes) -> Self {
-        Self { place: None, item: ptr::null_mut(), free: None, end, unused, looked_at: 1 }
-    }
 }
 
 /// No place is left.
@@ -294,14 +287,16 @@ impl Table {
 
     #[inline(always)]
     fn mark(&self, place: usize) -> &Mark {
-        self.mark_of(place >> LANE_BITS, lane_of(place))
+        self.row(place >> LANE_BITS).mark(Lanes::only(lane_of(place)))
     }
 
+    /// A line, and its marks.
     #[inline(always)]
-    pub(super) fn mark_of(&self, line: usize, lane: usize) -> &Mark {
-        debug_assert!(line < self.lines.len() && lane < LANES);
-        // SAFETY: there are LANES marks for each line; for lines see `line`, and a lane is that of a place.
-        unsafe { self.marks.get_unchecked(line * LANES + lane) }
+    pub(super) fn row(&self, index: usize) -> Row<'_> {
+        let line = self.line(index);
+        let marks = self.marks.as_ptr().wrapping_add(index * LANES).cast::<[Mark; LANES]>();
+        // SAFETY: there are LANES marks for each line; for lines see `line`.
+        Row::new(line, unsafe { &*marks })
     }
 
     /// The hash at a place; EMPTY if it has none, or is just being claimed by another shard.
@@ -352,13 +347,6 @@ impl Table {
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u32) {
         prefetch_read(self.lines.as_ptr().wrapping_add(self.home(hash)));
-    }
-
-    /// Asks the cache for a line and its marks, which will be written.
-    #[inline(always)]
-    pub(crate) fn prefetch_to_write(&self, line: usize) {
-        prefetch_write(self.lines.as_ptr().wrapping_add(line));
-        prefetch_write(self.marks.as_ptr().wrapping_add(line * LANES));
     }
 
     /// Looks for an item of `hash` that is the `same`; null items are passed over. `None` if `may_follow` forbids to look at an
@@ -420,7 +408,8 @@ impl Table {
             }
             let unused = line.unused();
             if !unused.is_empty() {
-                return Sought { free, looked_at, ..Sought::nothing(end, unused) };
+                let item = ptr::null_mut();
+                return Sought { place: None, item, free, end, unused, looked_at };
             }
             end = self.line_after(end);
             looked_at += 1;
@@ -430,11 +419,7 @@ impl Table {
     /// Puts another item, or null, into a place. The caller holds the lock of its shard.
     #[inline(always)]
     pub(crate) fn set(&self, place: usize, item: Raw, birth: Birth) {
-        // ORDERING: Relaxed (T6).
-        self.mark(place).birth.store(birth.bits(), Ordering::Relaxed);
-        let line = self.line(place >> LANE_BITS);
-        // ORDERING: Release: the item's content comes first; partner: `item_at`.
-        line.item(lane_of(place)).store(item, Ordering::Release);
+        self.row(place >> LANE_BITS).fill(Lanes::only(lane_of(place)), item, birth);
     }
 
     /// Adds an item that was sought in vain. The caller has held the lock of its shard since. Says whether the table is filling up.
@@ -451,55 +436,91 @@ impl Table {
             self.set(place, item, birth);
             return Ok(false);
         }
-        let (slot, filling) = self.deal(shard)?;
-        let place = self.claim(hash, sought.end, sought.unused);
-        if let Some(order) = &self.order {
-            // ORDERING: Release: partner is the walk's Acquire; the item follows below.
-            order[slot].store(place as u32 + 1, Ordering::Release);
+        self.add(shard, self.row(sought.end), sought.unused, hash, item, birth)
+    }
+
+    /// The same where the search has met nothing of that hash: it ended in a row with unused `lanes`.
+    #[inline(always)]
+    pub(super) fn add(
+        &self,
+        shard: &Shard,
+        row: Row<'_>,
+        lanes: Lanes,
+        hash: u32,
+        item: Raw,
+        birth: Birth,
+    ) -> Result<bool, Full> {
+        if self.try_add(shard, row, lanes, hash, item, birth) {
+            return Ok(false);
         }
-        self.set(place, item, birth);
+        self.add_slowly(shard, hash, item, birth)
+    }
+
+    /// The same if the shard has credit, and no other is faster.
+    #[inline(always)]
+    pub(super) fn try_add(
+        &self,
+        shard: &Shard,
+        row: Row<'_>,
+        lanes: Lanes,
+        hash: u32,
+        item: Raw,
+        birth: Birth,
+    ) -> bool {
+        let credit = self.credit_of(shard);
+        let added = credit > 0 && row.claim(hash, lanes);
+        if added {
+            shard.spend(credit);
+            row.fill(lanes, item, birth);
+        }
+        added
+    }
+
+    /// Places that a shard may deal out (T4).
+    #[inline(always)]
+    fn credit_of(&self, shard: &Shard) -> u32 {
+        shard.credit(ptr::from_ref(self).cast(), self.batch - 1)
+    }
+
+    /// The same otherwise.
+    #[inline(never)]
+    fn add_slowly(&self, shard: &Shard, hash: u32, item: Raw, birth: Birth) -> Result<bool, Full> {
+        let credit = self.credit_of(shard);
+        if credit > 0 {
+            shard.spend(credit);
+            self.claim(hash, |_| {}, item, birth);
+            return Ok(false);
+        }
+        let (slot, filling) = self.deal_batch(shard)?;
+        let note = |place: usize| {
+            if let Some(order) = &self.order {
+                // ORDERING: Release: partner is the walk's Acquire; the item follows.
+                order[slot].store(place as u32 + 1, Ordering::Release);
+            }
+        };
+        self.claim(hash, note, item, birth);
         Ok(filling)
     }
 
-    /// Claims the first unused place from the line `index` on, which had the unused `lanes` (T1).
-    #[inline(always)]
-    fn claim(&self, hash: u32, mut index: usize, mut lanes: Lanes) -> usize {
+    /// Claims the first unused place of a hash, tells which it is, and fills it (T1).
+    #[cold]
+    fn claim(&self, hash: u32, note: impl FnOnce(usize), item: Raw, birth: Birth) {
+        let mut line = self.home(hash);
         loop {
-            while lanes.is_empty() {
-                index = self.line_after(index);
-                lanes = self.line(index).unused();
+            let row = self.row(line);
+            let lanes = row.line().unused();
+            if lanes.is_empty() {
+                line = self.line_after(line);
+            } else if row.claim(hash, lanes) {
+                note(line << LANE_BITS | lanes.first());
+                return row.fill(lanes, item, birth);
             }
-            let line = self.line(index);
-            // ORDERING: Relaxed: a tag hands over nothing; what is in its place is published by `set` (T3). On failure another
-            // shard came first: look at the line again.
-            let claimed = line.tag(lanes.first()).compare_exchange(
-                NO_TAG,
-                tag_of(hash),
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            );
-            if claimed.is_ok() {
-                let place = index << LANE_BITS | lanes.first();
-                // ORDERING: Relaxed, as in `hash_at`.
-                self.mark(place).hash.store(hash, Ordering::Relaxed);
-                return place;
-            }
-            lanes = line.unused();
         }
     }
 
-    /// Deals out a place (T5). Its slot, if the table is ordered, and whether the next table should be prepared.
-    #[inline(always)]
-    fn deal(&self, shard: &Shard) -> Result<(usize, bool), Full> {
-        let has_credit =
-            self.order.is_none() && shard.spend(ptr::from_ref(self).cast(), self.batch - 1);
-        if has_credit { Ok((0, false)) } else { self.deal_batch(shard) }
-    }
-
-    /// The same for a shard without credit, which gets a batch.
-    #[inline(never)]
+    /// Deals out a batch of places to a shard, which uses one of them (T5): its slot, if the table is ordered, and whether the next table should be prepared.
     fn deal_batch(&self, shard: &Shard) -> Result<(usize, bool), Full> {
-        let batch = if self.order.is_some() { 1 } else { self.batch as usize };
+        let batch = self.batch as usize;
         // ORDERING: Relaxed, as in `used`. At once: a look before, or after, would fetch the line again that all inserts share.
         // 64 bits keep it from coming round.
         let before = self.used.fetch_add(batch as u64, Ordering::Relaxed);
@@ -508,9 +529,7 @@ impl Table {
         if given == 0 {
             return Err(Full);
         }
-        if self.order.is_none() {
-            shard.grant(ptr::from_ref(self).cast(), given as u32 - 1);
-        }
+        shard.grant(ptr::from_ref(self).cast(), given as u32 - 1);
         Ok((before + 1, before + given >= self.filling_from))
     }
 }

@@ -1,6 +1,5 @@
 //! The packed words: stored hashes and birth stamps.
 
-use crate::hash;
 use crate::sync::MODEL;
 
 /// The hash of a place that was never used, or is just being claimed. No stored hash is 0.
@@ -26,7 +25,7 @@ impl Birth {
         Self::of_late(era)
     }
 
-    #[cold]
+    #[inline(always)]
     const fn of_late(era: u64) -> Self {
         let exponent = (u64::BITS - era.leading_zeros()).saturating_sub(Self::MANTISSA);
         if exponent > 31 {
@@ -72,7 +71,7 @@ pub(crate) const fn tag_of(hash: u32) -> u16 {
 /// The shard of a stored hash among `2^bits` (H2).
 #[inline(always)]
 pub(crate) const fn shard_of(hash: u32, bits: u32) -> usize {
-    hash::shard((hash as u64) << 32, bits)
+    ((hash as u64) << bits >> 32) as usize
 }
 
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]

@@ -51,6 +51,12 @@ impl Lanes {
     pub(crate) const NONE: Self = Self(0);
     const ALL: u32 = (1 << (2 * LANES)) - 1;
 
+    /// One lane.
+    #[inline(always)]
+    pub(crate) const fn only(lane: usize) -> Self {
+        Self(3 << (2 * lane))
+    }
+
     #[inline(always)]
     pub(crate) const fn is_empty(self) -> bool {
         self.0 == 0
@@ -60,6 +66,20 @@ impl Lanes {
     #[inline(always)]
     pub(crate) const fn first(self) -> usize {
         (self.0.trailing_zeros() / 2) as usize
+    }
+
+    /// What an array has for the first lane; there is one.
+    #[inline(always)]
+    pub(crate) fn first_of<T, const N: usize>(self, array: &[T; N]) -> &T {
+        const { assert!(N >= LANES && size_of::<T>() % 2 == 0) }
+        debug_assert!(!self.is_empty() && self.first() < LANES);
+        // Each lane has two bits, so the first of them is at half the size of an element times its lane: no need to halve and multiply.
+        let offset = self.0.trailing_zeros() as usize * (size_of::<T>() / 2);
+        debug_assert_eq!(offset, self.first() * size_of::<T>());
+        // SAFETY: lanes are of a line, and the array has an element for each.
+        let element = unsafe { array.as_ptr().byte_add(offset) };
+        // SAFETY: in bounds, as above, and borrowed from the array.
+        unsafe { &*element }
     }
 
     /// All but the first.
@@ -78,7 +98,7 @@ impl Six {
         }
     }
 
-    #[inline(always)]
+    #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
     pub(crate) fn tag(&self, lane: usize) -> &AtomicU16 {
         &self.tags[lane]
     }
@@ -88,17 +108,16 @@ impl Six {
         &self.items[lane]
     }
 
+    /// The tag of the first of some lanes.
+    #[inline(always)]
+    pub(crate) fn first_tag(&self, lanes: Lanes) -> &AtomicU16 {
+        lanes.first_of(&self.tags)
+    }
+
     /// The item of the first of some lanes.
     #[inline(always)]
     pub(crate) fn first_item(&self, lanes: Lanes) -> &AtomicPtr<()> {
-        debug_assert!(!lanes.is_empty());
-        // Each lane has two bits, so the first of them is at half the size of an item times its lane: no need to halve and multiply.
-        let offset = lanes.0.trailing_zeros() as usize * (size_of::<AtomicPtr<()>>() / 2);
-        debug_assert_eq!(offset, lanes.first() * size_of::<AtomicPtr<()>>());
-        // SAFETY: lanes of this line, and at least one: the offset is that of an item.
-        let item = unsafe { self.items.as_ptr().byte_add(offset) };
-        // SAFETY: in bounds, as above, and borrowed from the line.
-        unsafe { &*item }
+        lanes.first_of(&self.items)
     }
 
     /// The lanes with this tag, which is not [`NO_TAG`] (V1). No branch depends on them.
@@ -112,6 +131,54 @@ impl Six {
     #[inline(always)]
     pub(crate) fn unused(&self) -> Lanes {
         Lanes(self.look(NO_TAG) & Lanes::ALL)
+    }
+
+    /// Both: the lanes with this tag, and those that were never used.
+    #[inline(always)]
+    pub(crate) fn lanes_of_and_unused(&self, tag: u16) -> (Lanes, Lanes) {
+        debug_assert_ne!(tag, NO_TAG);
+        let (lanes, unused) = self.look_for_both(tag);
+        (Lanes(lanes), Lanes(unused & Lanes::ALL))
+    }
+
+    #[cfg(all(
+        target_arch = "x86_64",
+        not(any(quintet_loom, quintet_shuttle, quintet_tsan, miri))
+    ))]
+    #[inline(always)]
+    fn look_for_both(&self, tag: u16) -> (u32, u32) {
+        let (lanes, unused): (u32, u32);
+        // SAFETY: as in `look`. ORDERING: Acquire, as there.
+        unsafe {
+            std::arch::asm!(
+                "movdqa {line}, xmmword ptr [{place}]",
+                "movd {sought}, {tag:e}",
+                "pshuflw {sought}, {sought}, 0",
+                "punpcklqdq {sought}, {sought}",
+                "pcmpeqw {sought}, {line}",
+                "pmovmskb {lanes:e}, {sought}",
+                "pxor {sought}, {sought}",
+                "pcmpeqw {sought}, {line}",
+                "pmovmskb {unused:e}, {sought}",
+                line = out(xmm_reg) _,
+                sought = out(xmm_reg) _,
+                tag = in(reg) tag,
+                place = in(reg) self,
+                lanes = out(reg) lanes,
+                unused = lateout(reg) unused,
+                options(nostack, preserves_flags),
+            );
+        }
+        (lanes, unused)
+    }
+
+    #[cfg(not(all(
+        target_arch = "x86_64",
+        not(any(quintet_loom, quintet_shuttle, quintet_tsan, miri))
+    )))]
+    #[inline(always)]
+    fn look_for_both(&self, tag: u16) -> (u32, u32) {
+        (self.look(tag), self.look(NO_TAG))
     }
 
     #[cfg(all(

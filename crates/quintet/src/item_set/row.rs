@@ -1,0 +1,65 @@
+//! A line of a table, with the marks of its places.
+
+use super::table::Raw;
+use super::word::{Birth, tag_of};
+use crate::sync::Ordering;
+use crate::sync::prefetch::prefetch_write;
+use crate::sync::six::{LANES, Lanes, Mark, NO_TAG, Six};
+
+/// A line, and the marks of its places.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row<'t> {
+    line: &'t Six,
+    marks: &'t [Mark; LANES],
+}
+
+impl<'t> Row<'t> {
+    #[inline(always)]
+    pub(super) const fn new(line: &'t Six, marks: &'t [Mark; LANES]) -> Self {
+        Self { line, marks }
+    }
+
+    #[inline(always)]
+    pub(super) const fn line(self) -> &'t Six {
+        self.line
+    }
+
+    /// The mark of the first of some lanes.
+    #[inline(always)]
+    pub(super) fn mark(self, lanes: Lanes) -> &'t Mark {
+        lanes.first_of(self.marks)
+    }
+
+    /// Asks the cache for both, which will be written.
+    #[inline(always)]
+    pub(super) fn prefetch_to_write(self) {
+        prefetch_write(self.line);
+        prefetch_write(self.marks);
+    }
+
+    /// Claims the first of some lanes, unless another shard has come first (T1, T3).
+    #[inline(always)]
+    pub(super) fn claim(self, hash: u32, lanes: Lanes) -> bool {
+        // ORDERING: Relaxed: a tag hands over nothing; what is in its place is published by `fill` (T3).
+        let claimed = self.line.first_tag(lanes).compare_exchange(
+            NO_TAG,
+            tag_of(hash),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        if claimed.is_ok() {
+            // ORDERING: Relaxed: asked for under the lock of its own shard, which is held here.
+            self.mark(lanes).hash.store(hash, Ordering::Relaxed);
+        }
+        claimed.is_ok()
+    }
+
+    /// Puts an item, or null, into the first of some lanes. The caller holds the lock of its shard.
+    #[inline(always)]
+    pub(super) fn fill(self, lanes: Lanes, item: Raw, birth: Birth) {
+        // ORDERING: Relaxed (T6).
+        self.mark(lanes).birth.store(birth.bits(), Ordering::Relaxed);
+        // ORDERING: Release: the item's content comes first; partner: the Acquire of whoever finds it.
+        self.line.first_item(lanes).store(item, Ordering::Release);
+    }
+}
