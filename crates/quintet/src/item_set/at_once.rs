@@ -149,9 +149,7 @@ impl Core {
         if !self.stands(table, peek) {
             return Err(Some(guard));
         }
-        let (same, lanes) = row.line().lanes_of_and_unused(tag_of(hash));
-        let is_absent = same.is_empty() && !lanes.is_empty();
-        if !(is_absent && table.try_add(shard, row, lanes, hash, item, Birth::of(peek.upper()))) {
+        if !table.try_add(shard, row, hash, item, Birth::of(peek.upper())) {
             return Err(Some(guard));
         }
         shard.count_in();

@@ -35,13 +35,13 @@
 use super::core::{Core, Pair, Stop};
 use super::plan::Plan;
 use super::shard;
-use super::table::{Full, Table};
-use super::word::{EMPTY, shard_of};
+use super::table::{Full, Raw, Table};
+use super::word::{Birth, EMPTY, shard_of};
 use crate::migrate::{next_capacity, retire};
 use crate::reclaim::Visit;
 use crate::region::AllocError;
 use crate::sync::Ordering;
-use crate::sync::six::{LANE_BITS, LANES};
+use crate::sync::six::LANES;
 use std::ptr;
 
 impl Core {
@@ -112,28 +112,24 @@ impl Core {
         line: usize,
         shard: usize,
     ) -> Result<(), Full> {
-        let places = line << LANE_BITS..(line + 1) << LANE_BITS;
-        places.into_iter().try_for_each(|place| {
-            let hash = old.hash_at(place);
+        old.row(line).each(|hash, item, birth| {
             let ours = hash != EMPTY && shard_of(hash, self.settings.shard_bits) == shard;
-            if ours { self.migrate_place(new, old, place) } else { Ok(()) }
+            if ours { self.migrate_item(new, hash, item, birth) } else { Ok(()) }
         })
     }
 
-    /// Copies one place, whose shard is locked (G3).
+    /// Copies the item of one place, whose shard is locked (G3).
     #[inline(always)]
-    fn migrate_place(&self, new: &Table, old: &Table, place: usize) -> Result<(), Full> {
-        let item = old.item_at(place);
-        if item.is_null() {
+    fn migrate_item(&self, new: &Table, hash: u32, item: Raw, birth: Birth) -> Result<(), Full> {
+        let shard = self.shard(hash);
+        if item.is_null() || new.try_add(shard, new.row(new.home(hash)), hash, item, birth) {
             return Ok(());
         }
-        let hash = old.hash_at(place);
         let there = new.seek(hash, |other| ptr::eq(other, item));
         if there.place.is_some() {
             return Ok(());
         }
-        let shard = &self.shards[shard_of(hash, self.settings.shard_bits)];
-        new.place(shard, hash, &there, item, old.birth(place)).map(drop)
+        new.place(shard, hash, &there, item, birth).map(drop)
     }
 
     /// Unlinks the old table, all of which is done (G5).
@@ -179,11 +175,12 @@ impl Core {
         let bits = self.settings.bits_for(self.len().saturating_mul(2));
         let merged = Table::try_new(self.plan(visit, bits, false), None)?;
         for from in [new, old] {
-            for place in 0..from.places() {
-                if self.migrate_place(&merged, from, place).is_err() {
-                    // Under all locks the count is exact, and the table has room for twice as many.
-                    unreachable!("ItemSet: {} items do not fit into {merged:?}", self.len());
-                }
+            let copied = from.rows().try_for_each(|row| {
+                row.each(|hash, item, birth| self.migrate_item(&merged, hash, item, birth))
+            });
+            if copied.is_err() {
+                // Under all locks the count is exact, and the table has room for twice as many.
+                unreachable!("ItemSet: {} items do not fit into {merged:?}", self.len());
             }
         }
         let (from, to) = (ptr::from_ref(new).cast_mut(), Box::into_raw(merged));

@@ -5,9 +5,11 @@
 //! | `item` | [`Item`], [`Keyed`], [`Pointer`]: what a set holds |
 //! | `handle`, `entrance`, `owned`, `iter` | a thread's access, and what it is given |
 //! | `core` | the pair of tables: find, put, remove |
+//! | `write` | the ways that a write takes |
 //! | `at_once`, `many` | the usual case of these, in few instructions; many lookups at once |
 //! | `grow` | when a table is left, and how everybody moves on |
-//! | `table`, `plan`, `word` | one table, what it is made with, and its packed words |
+//! | `table`, `plan`, `row`, `word` | one table, what it is made with, its lines, and its packed words |
+//! | `places` | how a place is found, dealt out, claimed and filled |
 //! | `shard` | the writers' locks, and the watch over user code under them |
 //! | `builder`, `stats` | settings, figures |
 #![doc = include_str!("../../docs/item_set.md")]
@@ -22,6 +24,7 @@ mod item;
 mod iter;
 mod many;
 mod owned;
+mod places;
 mod plan;
 mod row;
 mod shard;

@@ -30,6 +30,24 @@ impl<'t> Row<'t> {
         lanes.first_of(self.marks)
     }
 
+    /// Shows the hash, the item and the birth of every place that was ever used. The hash is EMPTY if another shard is just claiming the place, and the item may be null.
+    #[inline(always)]
+    pub(super) fn each<E>(
+        self,
+        mut show: impl FnMut(u32, Raw, Birth) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut lanes = self.line.used();
+        while !lanes.is_empty() {
+            let mark = self.mark(lanes);
+            // ORDERING: Relaxed: who asks for marks holds the lock of their shard, or is alone (T3, T6). Acquire: partner is `fill`.
+            let hash = mark.hash.load(Ordering::Relaxed);
+            let birth = Birth::from_bits(mark.birth.load(Ordering::Relaxed));
+            show(hash, self.line.first_item(lanes).load(Ordering::Acquire), birth)?;
+            lanes = lanes.rest();
+        }
+        Ok(())
+    }
+
     /// Asks the cache for both, which will be written.
     #[inline(always)]
     pub(super) fn prefetch_to_write(self) {

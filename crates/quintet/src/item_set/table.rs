@@ -23,7 +23,7 @@
 use super::plan::Plan;
 use super::row::Row;
 use super::shard::Shard;
-use super::word::{Birth, EMPTY, tag_of};
+use super::word::{Birth, EMPTY};
 use crate::migrate::{Election, FirstTouch, Leave, Work};
 use crate::region::AllocError;
 use crate::region::heap::Buffer;
@@ -44,7 +44,7 @@ const fn is_place(number: usize) -> bool {
 
 /// The lane of a place in its line.
 #[inline(always)]
-const fn lane_of(place: usize) -> usize {
+pub(super) const fn lane_of(place: usize) -> usize {
     place & ((1 << LANE_BITS) - 1)
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Table {
     shift: u32,
     line_bits: u32,
     /// Places that a shard is given at a time.
-    batch: u32,
+    pub(super) batch: u32,
     /// The table that is being migrated into this one; null when there is none, and for ever after.
     prev: AtomicPtr<Table>,
     /// The table that will follow this one, set once; this one owns it until the root has moved on to it (T7).
@@ -66,7 +66,7 @@ pub(crate) struct Table {
     /// By place.
     marks: Buffer<Mark>,
     /// By slot: its place plus one, or 0 if it is not filled yet. Slot 0 is reserved.
-    order: Option<Buffer<AtomicU32>>,
+    pub(super) order: Option<Buffer<AtomicU32>>,
     plan: Plan,
     /// Somebody retires it.
     left: AtomicBool,
@@ -86,22 +86,6 @@ impl fmt::Debug for Table {
         let mut out = f.debug_struct("Table");
         out.field("plan", &self.plan).field("used", &self.used).finish_non_exhaustive()
     }
-}
-
-/// The end of a search.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sought {
-    /// The place of what was sought, if it is here.
-    pub(crate) place: Option<usize>,
-    /// The item in it, else null.
-    pub(crate) item: Raw,
-    /// An emptied place of the same hash, if nothing was found.
-    free: Option<usize>,
-    /// The line that ended the search, and its unused places.
-    end: usize,
-    unused: Lanes,
-    /// Lines that were looked at.
-    pub(crate) looked_at: usize,
 }
 
 /// No place is left.
@@ -290,6 +274,11 @@ impl Table {
         self.row(place >> LANE_BITS).mark(Lanes::only(lane_of(place)))
     }
 
+    /// All lines, and their marks.
+    pub(super) fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        (0..self.lines.len()).map(|index| self.row(index))
+    }
+
     /// A line, and its marks.
     #[inline(always)]
     pub(super) fn row(&self, index: usize) -> Row<'_> {
@@ -349,177 +338,8 @@ impl Table {
         prefetch_read(self.lines.as_ptr().wrapping_add(self.home(hash)));
     }
 
-    /// Looks for an item of `hash` that is the `same`; null items are passed over. `None` if `may_follow` forbids to look at an
-    /// item.
-    #[inline(always)]
-    pub(crate) fn find(
-        &self,
-        hash: u32,
-        may_follow: impl Fn() -> bool,
-        same: impl Fn(Raw) -> bool,
-    ) -> Option<Raw> {
-        let mut index = self.home(hash);
-        loop {
-            let line = self.line(index);
-            let mut lanes = line.lanes_of(tag_of(hash));
-            while !lanes.is_empty() {
-                // ORDERING: Acquire, as in `item_at`.
-                let item = line.first_item(lanes).load(Ordering::Acquire);
-                if !item.is_null() {
-                    if !may_follow() {
-                        return None;
-                    }
-                    if same(item) {
-                        return Some(item);
-                    }
-                }
-                lanes = lanes.rest();
-            }
-            if !line.unused().is_empty() {
-                return Some(ptr::null_mut());
-            }
-            index = self.line_after(index);
-        }
-    }
-
-    /// The same under the lock of the hash's shard: what is found stays until it is changed by the caller.
-    #[inline(always)]
-    pub(crate) fn seek(&self, hash: u32, same: impl Fn(Raw) -> bool) -> Sought {
-        let mut end = self.home(hash);
-        let mut free = None;
-        let mut looked_at = 1;
-        loop {
-            let line = self.line(end);
-            let mut lanes = line.lanes_of(tag_of(hash));
-            while !lanes.is_empty() {
-                let place = end << LANE_BITS | lanes.first();
-                lanes = lanes.rest();
-                if self.hash_at(place) != hash {
-                    continue;
-                }
-                // ORDERING: Acquire: the lock hands over what was stored under it; and retired items are compared by their address only.
-                let item = line.item(lane_of(place)).load(Ordering::Acquire);
-                if item.is_null() {
-                    free = free.or(Some(place));
-                } else if same(item) {
-                    let unused = Lanes::NONE;
-                    return Sought { place: Some(place), item, free: None, end, unused, looked_at };
-                }
-            }
-            let unused = line.unused();
-            if !unused.is_empty() {
-                let item = ptr::null_mut();
-                return Sought { place: None, item, free, end, unused, looked_at };
-            }
-            end = self.line_after(end);
-            looked_at += 1;
-        }
-    }
-
-    /// Puts another item, or null, into a place. The caller holds the lock of its shard.
-    #[inline(always)]
-    pub(crate) fn set(&self, place: usize, item: Raw, birth: Birth) {
-        self.row(place >> LANE_BITS).fill(Lanes::only(lane_of(place)), item, birth);
-    }
-
-    /// Adds an item that was sought in vain. The caller has held the lock of its shard since. Says whether the table is filling up.
-    #[inline(always)]
-    pub(crate) fn place(
-        &self,
-        shard: &Shard,
-        hash: u32,
-        sought: &Sought,
-        item: Raw,
-        birth: Birth,
-    ) -> Result<bool, Full> {
-        if let Some(place) = sought.free {
-            self.set(place, item, birth);
-            return Ok(false);
-        }
-        self.add(shard, self.row(sought.end), sought.unused, hash, item, birth)
-    }
-
-    /// The same where the search has met nothing of that hash: it ended in a row with unused `lanes`.
-    #[inline(always)]
-    pub(super) fn add(
-        &self,
-        shard: &Shard,
-        row: Row<'_>,
-        lanes: Lanes,
-        hash: u32,
-        item: Raw,
-        birth: Birth,
-    ) -> Result<bool, Full> {
-        if self.try_add(shard, row, lanes, hash, item, birth) {
-            return Ok(false);
-        }
-        self.add_slowly(shard, hash, item, birth)
-    }
-
-    /// The same if the shard has credit, and no other is faster.
-    #[inline(always)]
-    pub(super) fn try_add(
-        &self,
-        shard: &Shard,
-        row: Row<'_>,
-        lanes: Lanes,
-        hash: u32,
-        item: Raw,
-        birth: Birth,
-    ) -> bool {
-        let credit = self.credit_of(shard);
-        let added = credit > 0 && row.claim(hash, lanes);
-        if added {
-            shard.spend(credit);
-            row.fill(lanes, item, birth);
-        }
-        added
-    }
-
-    /// Places that a shard may deal out (T4).
-    #[inline(always)]
-    fn credit_of(&self, shard: &Shard) -> u32 {
-        shard.credit(ptr::from_ref(self).cast(), self.batch - 1)
-    }
-
-    /// The same otherwise.
-    #[inline(never)]
-    fn add_slowly(&self, shard: &Shard, hash: u32, item: Raw, birth: Birth) -> Result<bool, Full> {
-        let credit = self.credit_of(shard);
-        if credit > 0 {
-            shard.spend(credit);
-            self.claim(hash, |_| {}, item, birth);
-            return Ok(false);
-        }
-        let (slot, filling) = self.deal_batch(shard)?;
-        let note = |place: usize| {
-            if let Some(order) = &self.order {
-                // ORDERING: Release: partner is the walk's Acquire; the item follows.
-                order[slot].store(place as u32 + 1, Ordering::Release);
-            }
-        };
-        self.claim(hash, note, item, birth);
-        Ok(filling)
-    }
-
-    /// Claims the first unused place of a hash, tells which it is, and fills it (T1).
-    #[cold]
-    fn claim(&self, hash: u32, note: impl FnOnce(usize), item: Raw, birth: Birth) {
-        let mut line = self.home(hash);
-        loop {
-            let row = self.row(line);
-            let lanes = row.line().unused();
-            if lanes.is_empty() {
-                line = self.line_after(line);
-            } else if row.claim(hash, lanes) {
-                note(line << LANE_BITS | lanes.first());
-                return row.fill(lanes, item, birth);
-            }
-        }
-    }
-
     /// Deals out a batch of places to a shard, which uses one of them (T5): its slot, if the table is ordered, and whether the next table should be prepared.
-    fn deal_batch(&self, shard: &Shard) -> Result<(usize, bool), Full> {
+    pub(super) fn deal_batch(&self, shard: &Shard) -> Result<(usize, bool), Full> {
         let batch = self.batch as usize;
         // ORDERING: Relaxed, as in `used`. At once: a look before, or after, would fetch the line again that all inserts share.
         // 64 bits keep it from coming round.

@@ -133,6 +133,12 @@ impl Six {
         Lanes(self.look(NO_TAG) & Lanes::ALL)
     }
 
+    /// The lanes that are used, or were.
+    #[inline(always)]
+    pub(crate) fn used(&self) -> Lanes {
+        Lanes(!self.look(NO_TAG) & Lanes::ALL)
+    }
+
     /// Both: the lanes with this tag, and those that were never used.
     #[inline(always)]
     pub(crate) fn lanes_of_and_unused(&self, tag: u16) -> (Lanes, Lanes) {
