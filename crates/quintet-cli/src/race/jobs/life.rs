@@ -1,7 +1,7 @@
 //! Maps made anew in every round: `insert`, `remove`, `grow`.
 
 use super::general::{census, fill};
-use crate::race::crew::{Lap, crew, span, wrong};
+use crate::race::crew::crew;
 use crate::race::family::{Bench, Heat, Latency, Measure, Sample, Wrong};
 use crate::race::ground::{touch_once, trim};
 use quintet_rivals::Kind;
@@ -25,11 +25,8 @@ impl<T: Kind, M: Map<T>> Life<T, M> {
     fn insert(&mut self, heat: &Heat) -> Result<Duration, Wrong> {
         self.map = None; // the last round's map goes before the clock starts
         let map = self.map.insert(M::with_capacity(heat.keys as usize));
-        let laps = in_parts(map, heat, 1, |access, index| {
-            access.insert(T::key(index), T::value(index, 0))
-        });
-        Wrong::unless_zero(wrong(&laps), "insert of a new key")?;
-        Ok(span(&laps))
+        let busy = in_parts(map, heat, 1, entry::<T>, insert::<T, M>, "insert of a new key")?;
+        Ok(busy)
     }
 
     fn remove(&mut self, heat: &Heat) -> Result<Duration, Wrong> {
@@ -38,10 +35,10 @@ impl<T: Kind, M: Map<T>> Life<T, M> {
             fill::<T, M>(&map, 0, heat.keys, 1);
             map
         });
-        let laps = in_parts(&map, heat, 2, |access, index| T::ask(index, |key| access.remove(key)));
-        Wrong::unless_zero(wrong(&laps), "remove of a present key")?;
+        let remove = |access: &mut M::Access<'_>, index| T::ask(index, |key| access.remove(key));
+        let busy = in_parts(&map, heat, 2, |index| index, remove, "remove of a present key")?;
         verify::<T, M>(&map, heat.keys, heat.keys / 2)?;
-        Ok(span(&laps))
+        Ok(busy)
     }
 }
 
@@ -75,12 +72,9 @@ impl<T: Kind, M: Map<T>> Grow<T, M> {
     fn grow(&mut self, heat: &Heat) -> Result<Duration, Wrong> {
         self.map = None;
         let map = self.map.insert(M::with_capacity(0));
-        let laps = in_parts(map, heat, 1, |access, index| {
-            access.insert(T::key(index), T::value(index, 0))
-        });
-        Wrong::unless_zero(wrong(&laps), "insert of a new key")?;
+        let busy = in_parts(map, heat, 1, entry::<T>, insert::<T, M>, "insert of a new key")?;
         verify::<T, M>(map, heat.keys, heat.keys)?;
-        Ok(span(&laps))
+        Ok(busy)
     }
 
     /// Times every insert of a growth. The warm-up needs no more than the code and its first pages, and no other table has to share the
@@ -150,30 +144,53 @@ fn part(heat: &Heat, thread: usize, step: usize) -> impl Iterator<Item = u64> + 
     (first..bound(thread + 1)).step_by(step)
 }
 
-/// Runs `operation` once on every `step`-th entry, split over the threads; it says whether the
-/// answer was right.
+/// Entry `index`, to be inserted.
 #[inline(always)]
-fn in_parts<'m, T: Kind, M: Map<T>>(
+fn entry<T: Kind>(index: u64) -> (T::Key, T::Value) {
+    (T::key(index), T::value(index, 0))
+}
+
+#[inline(always)]
+fn insert<T: Kind, M: Map<T>>(
+    access: &mut M::Access<'_>,
+    (key, value): (T::Key, T::Value),
+) -> bool {
+    access.insert(key, value)
+}
+
+/// Runs `operation` once with what `prepare` makes of every `step`-th entry, split over the threads; it says whether the answer was right.
+/// The time of the thread that was busy longest.
+///
+/// A batch is prepared while the clock stands still. To make a value may mean to allocate it, from memory that the map of the round before has
+/// left in pieces, in the order of its hashes: with a million of them that takes longer than to insert it.
+#[inline(always)]
+fn in_parts<'m, T: Kind, M: Map<T>, E>(
     map: &'m M,
     heat: &Heat,
     step: usize,
-    operation: impl Fn(&mut M::Access<'m>, u64) -> bool + Sync,
-) -> Vec<Lap> {
-    crew(heat.threads, |thread, gate| {
+    prepare: impl Fn(u64) -> E + Sync,
+    operation: impl Fn(&mut M::Access<'m>, E) -> bool + Sync,
+    what: &'static str,
+) -> Result<Duration, Wrong> {
+    let parts = crew(heat.threads, |thread, gate| {
         let mut access = map.access();
-        let part = part(heat, thread, step);
+        let mut part = part(heat, thread, step).map(&prepare).peekable();
+        let mut batch = Vec::with_capacity(BATCH as usize);
+        let (mut busy, mut wrong) = (Duration::ZERO, 0);
         gate.wait();
-        let start = Instant::now();
-        let (mut operations, mut wrong) = (0, 0);
-        for index in part {
-            wrong += u64::from(!operation(&mut access, index));
-            operations += 1;
-            if operations % BATCH == 0 {
-                access.quiet();
+        while part.peek().is_some() {
+            batch.extend(part.by_ref().take(BATCH as usize));
+            let start = Instant::now();
+            for entry in batch.drain(..) {
+                wrong += u64::from(!operation(&mut access, entry));
             }
+            access.quiet();
+            busy += start.elapsed();
         }
-        Lap { operations, wrong, start, end: Instant::now() }
-    })
+        (busy, wrong)
+    });
+    Wrong::unless_zero(parts.iter().map(|(_, wrong)| wrong).sum(), what)?;
+    Ok(parts.into_iter().map(|(busy, _)| busy).max().expect("a crew has members"))
 }
 
 /// Repeats fixed work until the slot is used up, at least once.
