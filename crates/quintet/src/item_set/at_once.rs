@@ -130,7 +130,7 @@ impl Core {
         at.row.prefetch_to_write();
         // ORDERING: Relaxed: only asks whether there is work to share, which is not for here.
         let at_work = !table.next().load(Ordering::Relaxed).is_null() || self.domain.is_returning();
-        // Whoever is busy is asked with what under the lock (L4), which is taken in vain here.
+        // Under the lock of which set its user code runs is asked by the way that takes the lock from the beginning (L4).
         (!at_work && !shard::is_busy()).then_some(at)
     }
 
@@ -156,7 +156,7 @@ impl Core {
         Ok(guard)
     }
 
-    /// Whether the table is at the root under a lock, and the era is the one that the section announced: it may have announced eras to come, and no birth is among them.
+    /// Whether, under a lock, the table is at the root, and the era is the one that the section announced as its last: no birth is among eras to come.
     #[inline(always)]
     fn stands(&self, table: &Table, peek: Peek<'_>) -> bool {
         // ORDERING: Relaxed: under the lock the root is up to date with what earlier writers of this shard saw or did (L2).
@@ -171,7 +171,11 @@ impl Core {
         table: &Table,
         Wish { hash, item }: Wish,
     ) -> Option<Hint> {
-        let At { shard, .. } = self.come_to(table, hash)?;
+        let at = self.come_to(table, hash)?;
+        if at.may_have(hash) {
+            return None;
+        }
+        let shard = at.shard;
         let _guard = shard.lock();
         if !self.stands(table, peek) {
             return None;

@@ -18,7 +18,7 @@
 //! line with an unused place: by T1 all that the shard has displaced lies before its end.
 //! **G2.** Whoever takes a shard's lock after a chunk of it was copied sees S (L2), and adds nothing to T. Whoever added to T before held the
 //! lock before, so the copier sees it. No sweep over all locks is needed, and nobody can be late.
-//! **G3.** Copying reads the place under the lock, looks for the same pointer in S, and adds it if it is not there: no user code, no look at the
+//! **G3.** Copying reads the place under the lock, looks for the same pointer in S, and adds it if it is not there, which the tags of its home tell as a rule (O4): no user code, no look at the
 //! item, and doing it twice does nothing, for as long as T is linked. A copier that comes late finds under the lock that T is not: an item may
 //! have been replaced in S alone since, and copying it would bring it back.
 //! **G4.** S gets a successor only when its prev is null, and once null it stays null: never more than two tables.

@@ -6,7 +6,7 @@ use super::tests::{Record, record};
 use super::word::Birth;
 use super::*;
 use crate::region::Pages;
-use crate::sync::six::LANE_BITS;
+use crate::sync::six::{LANE_BITS, Lanes};
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
@@ -191,6 +191,19 @@ fn asking_a_full_table_changes_nothing_and_sizes_have_an_end() {
     assert_eq!(refused.err(), Some(AllocError::CapacityOverflow));
     let refused = Set::builder().capacity(1 << 33).try_build();
     assert_eq!(refused.err(), Some(AllocError::CapacityOverflow));
+}
+
+/// Another shard may take the place that was seen: the one that is taken instead counts as dealt out, or the table would be filled to the last (T4).
+#[test]
+fn a_place_instead_of_a_lost_one_is_paid_for() {
+    let table = Table::try_new(tiny_plan(9), None).unwrap();
+    let shards = super::shard::Shard::row(1);
+    let (row, item) = (table.row(0), ptr::without_provenance_mut(8));
+    assert!(row.claim(1, row.line().unused()));
+    let add = |hash| table.add(&shards[0], row, Lanes::only(0), hash, item, Birth::of(1)).is_ok();
+    let more = table.capacity() as u32 + 20;
+    let added = (1..=more).filter(|step| add(step.wrapping_mul(0x9e37_79b9) | 1)).count();
+    assert_eq!((added, table.used()), (table.capacity(), table.capacity()));
 }
 
 /// A shard is a contiguous range of lines, whatever the size: so its chunks are copied under its lock alone.
