@@ -9,6 +9,8 @@
 //! hash, or the lock is not its own (L1), and the table must still be the root (L2).
 //! **O4.** The lines from the home line on to the first with an unused place, if none has the tag of a hash, say that there is no item of that hash (T1), nor an emptied place for
 //! one (T2). Under the lock they say so until the lock is free: an addition looks there, and runs no user code at all.
+//! **O5.** The birth of an addition is the era that its section had announced when the table was found to be at hand: one that was the era then, or is earlier. Too early a birth only
+//! holds the item longer (E2), so nobody asks whether it still is the era. What replaces an item shows that one to its caller, and does ask.
 
 use super::core::{Core, Hint};
 use super::entrance::Entrance;
@@ -135,39 +137,36 @@ impl Core {
     }
 
     /// Adds an item to its home, where nothing of its hash was seen (O4), and returns the lock. It calls nothing, so that its caller has no registers to save; where that is
-    /// not enough nothing has happened, and the lock is returned if it was taken.
+    /// not enough nothing has happened, and the lock is returned if it was taken. For `born` see O5.
     #[inline(always)]
-    pub(super) fn add_at_home<'s, 'p>(
+    pub(super) fn add_at_home<'s>(
         &self,
-        peek: impl FnOnce() -> Peek<'p>,
+        born: impl FnOnce() -> u64,
         table: &Table,
         At { shard, row }: At<'s, '_>,
         Wish { hash, item }: Wish,
     ) -> Result<MutexGuard<'s, ()>, Option<MutexGuard<'s, ()>>> {
         let guard = shard.try_lock().ok_or(None)?;
-        let peek = peek();
-        if !self.stands(table, peek) {
-            return Err(Some(guard));
-        }
-        if !table.try_add(shard, row, hash, item, Birth::of(peek.upper())) {
+        let added = self.is_root(table) && table.try_add(shard, row, hash, item, Birth::of(born()));
+        if !added {
             return Err(Some(guard));
         }
         shard.count_in();
         Ok(guard)
     }
 
-    /// Whether, under a lock, the table is at the root, and the era is the one that the section announced as its last: no birth is among eras to come.
+    /// Whether the table is at the root, under the lock of the shard that is written to (L2).
     #[inline(always)]
-    fn stands(&self, table: &Table, peek: Peek<'_>) -> bool {
-        // ORDERING: Relaxed: under the lock the root is up to date with what earlier writers of this shard saw or did (L2).
-        ptr::eq(self.root.load(Ordering::Relaxed), table) && peek.check()
+    fn is_root(&self, table: &Table) -> bool {
+        // ORDERING: Relaxed: under the lock it is up to date with what earlier writers of this shard saw or did.
+        ptr::eq(self.root.load(Ordering::Relaxed), table)
     }
 
     /// Adds an item to `table`, which is at hand, behind its home as well (O4). `None` says that nothing has happened.
     #[inline(always)]
     pub(super) fn add_at_once(
         &self,
-        peek: Peek<'_>,
+        born: u64,
         table: &Table,
         Wish { hash, item }: Wish,
     ) -> Option<Hint> {
@@ -177,11 +176,11 @@ impl Core {
         }
         let shard = at.shard;
         let _guard = shard.lock();
-        if !self.stands(table, peek) {
+        if !self.is_root(table) {
             return None;
         }
         let (row, lanes) = table.seek_by_tags(hash)?;
-        let filling = table.add(shard, row, lanes, hash, item, Birth::of(peek.upper())).ok()?;
+        let filling = table.add(shard, row, lanes, hash, item, Birth::of(born)).ok()?;
         shard.count_in();
         Some(if filling { Hint::Filling } else { Hint::Nothing })
     }
@@ -215,8 +214,8 @@ impl Core {
             return None;
         }
         let _guard = shard.lock();
-        // ORDERING: Relaxed: as in `stands`. The era is the one that the section announced, so its interval covers the births of both items.
-        let stands = ptr::eq(self.root.load(Ordering::Relaxed), table)
+        // ORDERING: Relaxed, as in `is_root`. The era is the one that the section announced, so its interval covers the births of both items.
+        let stands = self.is_root(table)
             && mark.hash.load(Ordering::Relaxed) == hash
             && ptr::eq(found.place.load(Ordering::Relaxed), found.item)
             && peek.check();

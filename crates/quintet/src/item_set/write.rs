@@ -73,7 +73,7 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         if at.may_have(wish.hash) {
             return self.put_over(table, at.shard, wish);
         }
-        match core.add_at_home(|| self.peek(), table, at, wish) {
+        match core.add_at_home(|| self.peek().upper(), table, at, wish) {
             Ok(guard) => {
                 drop(guard);
                 None
@@ -119,7 +119,7 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     /// Adds an item in the usual case. `None` says that nothing has happened.
     #[inline(always)]
     fn add_at_once(&self, wish: Wish) -> Option<Hint> {
-        self.at_hand(|table| self.set.core.add_at_once(self.peek(), table, wish))
+        self.at_hand(|table| self.set.core.add_at_once(self.peek().upper(), table, wish))
     }
 
     /// Replaces an item in the usual case, or removes it. `None` says that nothing has happened.

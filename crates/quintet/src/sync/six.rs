@@ -257,5 +257,8 @@ mod tests {
         assert_eq!(list(line.lanes_of(1 << 15)), [3]);
         assert_eq!(list(line.lanes_of(8)), [0; 0]);
         assert_eq!(list(line.unused()), [5], "the spare tags count as nothing");
+        assert_eq!(list(line.used()), [0, 1, 2, 3, 4]);
+        let (same, unused) = line.lanes_of_and_unused(7);
+        assert_eq!((list(same), list(unused)), (vec![0, 2, 4], vec![5]));
     }
 }
