@@ -153,6 +153,23 @@ fn loom_two_puts_of_one_key_see_each_other_once() {
     });
 }
 
+/// The same where the shard has credit, so that each may add at once to the home line: the second must see the first's tag under the lock.
+#[test]
+fn loom_two_additions_to_one_home_see_each_other_once() {
+    model(|| {
+        let (set, ours, theirs) = empty_set(1, 3, true);
+        assert_eq!(ours.put(HIGH, 7), None);
+        let other = theirs.spawn(|theirs| theirs.put(LOW, 1));
+        let mine = ours.put(LOW, 2);
+        let theirs = other.join().unwrap();
+        assert!(matches!(
+            (mine, theirs, ours.get(LOW)),
+            (None, Some(2), Some(1)) | (Some(1), None, Some(2))
+        ));
+        assert_eq!((set.len(), ours.get(HIGH)), (2, Some(7)));
+    });
+}
+
 /// Both find the item before they have the lock; the second must see the first's item under it, or one is retired twice.
 #[test]
 fn loom_two_replacements_see_each_other_once() {
@@ -225,6 +242,22 @@ fn loom_two_shards_meet_in_one_line() {
         assert_eq!(other.join().unwrap(), None);
         let keys = [0x7000_0000, 0x7000_0001, 0x7000_0002, 0x8000_0000];
         assert_eq!(keys.map(|key| ours.get(key)), [Some(1), Some(2), Some(3), Some(4)]);
+    });
+}
+
+/// The same where the upper shard has credit, so that it adds to its home at once; or does not, if the other has come first.
+#[test]
+fn loom_an_item_at_home_and_one_displaced_meet_in_one_line() {
+    model(|| {
+        let (_set, ours, theirs) = empty_set(2, 4, true);
+        assert_eq!(ours.put(0xf000_0000, 5), None);
+        assert_eq!(ours.put(0x7000_0000, 1), None);
+        assert_eq!(ours.put(0x7000_0001, 2), None);
+        let other = theirs.spawn(|theirs| theirs.put(0x8000_0000, 4));
+        assert_eq!(ours.put(0x7000_0002, 3), None);
+        assert_eq!(other.join().unwrap(), None);
+        let keys = [0x7000_0000, 0x7000_0001, 0x7000_0002, 0x8000_0000, 0xf000_0000];
+        assert_eq!(keys.map(|key| ours.get(key)), [1, 2, 3, 4, 5].map(Some));
     });
 }
 
