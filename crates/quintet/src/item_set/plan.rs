@@ -59,7 +59,7 @@ impl Plan {
             return 1;
         }
         // Small tables have credit under a model checker, too.
-        let (part, most) = if MODEL { (2, 2) } else { (16, 64) };
+        let (part, most) = if MODEL { (2, 3) } else { (16, 64) };
         let share = (self.capacity() / part) >> self.shard_bits;
         share.clamp(1, most) as u32
     }
