@@ -150,7 +150,25 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     /// The item of `key`.
     #[inline(always)]
     pub fn get(&self, key: &KeyOf<P>) -> Option<&P::Item> {
-        self.get_hashed(self.set.hash_of(key), key)
+        self.show(self.find_key(key))
+    }
+
+    /// The item of `key`, or null. The hash is not kept for what is rare: what does not fit into the processor's window is missing to the next lookup.
+    #[inline(always)]
+    fn find_key(&self, key: &KeyOf<P>) -> *mut () {
+        self.glance(self.set.hash_of(key), key).unwrap_or_else(|| self.find_anew(key))
+    }
+
+    #[inline(never)]
+    fn find_anew(&self, key: &KeyOf<P>) -> *mut () {
+        self.find_slowly(self.set.hash_of(key), key)
+    }
+
+    /// A look at the home line, in the usual case. `None` says nothing.
+    #[inline(always)]
+    fn glance(&self, hash: u32, key: &KeyOf<P>) -> Option<*mut ()> {
+        let same = ItemSet::<P, S>::matcher(key);
+        self.at_hand(|table| table.glance(hash, || self.peek().check(), same))
     }
 
     /// Works with the root in the usual case. `None` says nothing.
@@ -168,9 +186,7 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     #[inline(always)]
     pub(super) fn find(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
         debug_assert_eq!(hash, self.set.hash_of(key), "ItemSet: a hash of another key");
-        let same = ItemSet::<P, S>::matcher(key);
-        let glance = |table: &Table| table.glance(hash, || self.peek().check(), same);
-        self.at_hand(glance).unwrap_or_else(|| self.find_slowly(hash, key))
+        self.glance(hash, key).unwrap_or_else(|| self.find_slowly(hash, key))
     }
 
     #[inline(never)]
@@ -374,7 +390,7 @@ impl<T: Item + Send + Sync, S: BuildHasher, E: Entrance> Handle<'_, Arc<T>, S, E
     /// ```
     #[inline(always)]
     pub fn get_arc(&self, key: &T::Key) -> Option<ArcRef<'_, T>> {
-        let raw = self.find(self.set.hash_of(key), key);
+        let raw = self.find_key(key);
         // SAFETY: the set's raw items are `Arc<T>`s; found by this access, protected while it is borrowed.
         (!raw.is_null()).then(|| unsafe { ArcRef::new(raw) })
     }
