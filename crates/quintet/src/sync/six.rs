@@ -258,7 +258,9 @@ mod tests {
         assert_eq!(list(line.lanes_of(8)), [0; 0]);
         assert_eq!(list(line.unused()), [5], "the spare tags count as nothing");
         assert_eq!(list(line.used()), [0, 1, 2, 3, 4]);
-        let (same, unused) = line.lanes_of_and_unused(7);
-        assert_eq!((list(same), list(unused)), (vec![0, 2, 4], vec![5]));
+        for (tag, lanes) in [(7, vec![0, 2, 4]), (u16::MAX, vec![1]), (8, vec![])] {
+            let (same, unused) = line.lanes_of_and_unused(tag);
+            assert_eq!((list(same), list(unused)), (lanes, vec![5]));
+        }
     }
 }
