@@ -255,7 +255,7 @@ impl Table {
     /// The item that iteration meets at `step`, from 1 to its end; or null.
     pub(crate) fn walk_at(&self, step: usize) -> Raw {
         let Some(order) = &self.order else { return self.item_at(step - 1) };
-        // ORDERING: Acquire: partner is the Release in `place`: whoever knows of an item finds its place here.
+        // ORDERING: Acquire: partner is the Release in `add_slowly`: whoever knows of an item finds its place here.
         match order[step].load(Ordering::Acquire) {
             0 => ptr::null_mut(),
             filled => self.item_at(filled as usize - 1),
@@ -304,7 +304,7 @@ impl Table {
         if !is_place(place) {
             return ptr::null_mut();
         }
-        // ORDERING: Acquire: partner is the Release in `set`: an item's content comes with its pointer.
+        // ORDERING: Acquire: partner is the Release in `Row::fill`: an item's content comes with its pointer.
         self.line(place >> LANE_BITS).item(lane_of(place)).load(Ordering::Acquire)
     }
 
