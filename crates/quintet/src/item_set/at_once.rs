@@ -132,7 +132,7 @@ impl Core {
         at.row.prefetch_to_write();
         // ORDERING: Relaxed: only asks whether there is work to share, which is not for here.
         let at_work = !table.next().load(Ordering::Relaxed).is_null() || self.domain.is_returning();
-        // Under the lock of which set its user code runs is asked by the way that takes the lock from the beginning (L4).
+        // Who runs user code under a lock is told so by the way that takes the lock from the beginning (L4).
         (!at_work && !shard::is_busy()).then_some(at)
     }
 
@@ -197,6 +197,8 @@ impl Core {
         same: &impl Fn(Raw) -> bool,
         expect: impl Fn(Raw),
     ) -> Option<Taken> {
+        // Taken before the item is loaded, and before any user code (E9).
+        let peek = visit.peek();
         let row = table.row(table.home(hash));
         let lanes = row.line().lanes_of(tag_of(hash));
         if lanes.is_empty() {
@@ -206,11 +208,10 @@ impl Core {
         expect(found.item);
         let mark = row.mark(lanes);
         prefetch_write(mark);
-        // While it is on its way.
+        // While it is on its way. User code: what it changes is seen below.
         visit.free_some();
-        let peek = visit.peek();
         // Marked although no lock is held: what a write from inside is answered must not depend on where the item lies (L4).
-        if !(peek.check() && shard::busy(self.name(), || same(found.item))) {
+        if !(peek.check() && shard::busy(|| same(found.item))) {
             return None;
         }
         let _guard = shard.lock();

@@ -70,10 +70,11 @@ mod sealed {
         fn knows(&self, table: *const ()) -> bool;
         /// Remembers a table that this section has checked, and that was alone, until the section ends (O2).
         fn remember(&self, table: *const (), looked: Peek<'_>);
-        /// A look with what it remembers.
+        /// A look with what it remembers. To be taken by an operation before its root is loaded, or before any user code has run since (E9).
         fn peek(&self) -> Peek<'_>;
-        /// A look with what the section announces now.
+        /// A look with what the section announces now. To be taken as `peek` is.
         fn look(&self) -> Peek<'_>;
+        /// A view of its own for one operation (E9).
         fn visit<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R;
     }
 }
@@ -124,17 +125,20 @@ impl sealed::Enter for Pinned<'_> {
 
     #[inline(always)]
     fn peek(&self) -> Peek<'_> {
-        self.0.peek()
+        self.0.visit().peek()
     }
 
     #[inline(always)]
     fn look(&self) -> Peek<'_> {
-        self.0.peek()
+        self.0.visit().peek()
     }
 
     #[inline(always)]
     fn visit<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R {
-        work(&self.0)
+        if cfg!(quintet_mutation = "shared-view") {
+            return work(&self.0);
+        }
+        work(&self.0.visit())
     }
 }
 

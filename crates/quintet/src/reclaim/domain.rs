@@ -137,7 +137,7 @@ impl Domain {
         if !seat.is_inside() {
             collect::collect(&self.core, seat, true);
             collect::return_all(&self.core);
-            seat.vacate_if_orphaned();
+            seat.vacate_if_orphaned(&self.core.roster);
         }
     }
 
@@ -176,8 +176,9 @@ impl Domain {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // No handle and no section is left: they hold or borrow the domain. Thread-local seats may still be taken,
-        // but their owners are outside and touch a seat's cells only through a domain.
+        // No handle is left, and no section but forgotten ones: they hold or borrow the domain. Thread-local seats may still be taken,
+        // and announce a forgotten section for ever. Their owners touch the three lists below only through a domain; a thread that ends
+        // just now touches other cells (K4).
         self.roster.close();
         let mut pieces = std::mem::take(self.returning.get_mut());
         self.roster.visit(|seat| {
@@ -185,7 +186,6 @@ impl Drop for Core {
             pieces.append(&mut seat.kept.borrow_mut().take());
             pieces.append(&mut seat.ready.borrow_mut());
             seat.count(0, 0);
-            drop(seat.orphan.take());
         });
         collect::free_whole(pieces);
     }

@@ -3,8 +3,10 @@
 //! **K1.** A local seat is taken by its thread at the first `pin` of a domain and vacated when the thread ends, or
 //! when the domain is gone and the thread pins another.
 //! **K2.** `LAST` names a seat that `SEATS` owns, or nothing: it is cleared before an owner goes.
-//! **K3.** When the thread's locals are gone, or go while a section is open, the seat owns itself until
-//! that section is left ([`ORPHANED`]).
+//! **K3.** When the thread's locals are gone, or go while a section is open, the seat is abandoned (Q6), and vacated when
+//! that section is left ([`ORPHANED`]). A section that was forgotten is never left: its seat stays as it is until the roster drops.
+//! **K4.** A thread that ends writes no cell of a seat that the domain's drop looks at: the domain may be dropped at the same time, since a forgotten
+//! section borrows nothing.
 
 use super::domain::Core;
 use super::seat::{ORPHANED, SeatState};
@@ -44,10 +46,9 @@ fn vacate(seat: Seat<SeatState>) {
 }
 
 fn orphan(seat: Seat<SeatState>) {
+    // A cell of the owner alone (K4).
     seat.ask(ORPHANED);
-    // SAFETY: the seat holds its roster, and from here on the roster's node holds the seat.
-    let state: &SeatState = unsafe { seat.state_unbound() };
-    state.orphan.set(Some(seat));
+    seat.abandon();
 }
 
 /// The calling thread's seat in `core`'s roster.

@@ -319,3 +319,63 @@ fn loom_a_seat_becomes_fenced_during_a_collection() {
         reader.join().unwrap();
     });
 }
+
+/// An operation stands in a piece that has left the root and has a link to one that was born and freed since; another of the same seat,
+/// inside of it, announces the present era. The outer one must not follow the link (E9).
+#[test]
+fn loom_an_inner_section_does_not_vouch_for_the_outer_one() {
+    model(|| {
+        let world = World::new(1);
+        let (handle, reader) = (world.domain.join(), world.domain.join());
+        let other = Arc::clone(&world);
+        let reader = thread::spawn(move || {
+            let outer = reader.pin();
+            let first = other.root.load(Ordering::Acquire);
+            if outer.check() {
+                other.look(&reader.pin());
+                // SAFETY: the memory lives until the end of the model.
+                let second = unsafe { &*first }.next.load(Ordering::Acquire);
+                if outer.check() && !second.is_null() {
+                    touch(second);
+                }
+            }
+            drop(outer);
+            reader // its end is another test's matter
+        });
+        // What is born from here on is born after the era in which the reader may have entered.
+        world.domain.core.pulse.era.fetch_add(1, Ordering::AcqRel);
+        let section = handle.pin();
+        let first = world.root.load(Ordering::Relaxed);
+        let second = Piece::new(&world.domain, std::ptr::null_mut());
+        // SAFETY: the memory lives until the end of the model.
+        unsafe { &*first }.next.store(second, Ordering::Release);
+        // Both leave at once; the first keeps its link to the second.
+        let fresh = Piece::new(&world.domain, std::ptr::null_mut());
+        world.root.store(fresh, Ordering::Release);
+        retire(&section, first);
+        retire(&section, second);
+        drop(section);
+        handle.flush();
+        drop(reader.join().unwrap());
+    });
+}
+
+/// A section opened inside of a brief one goes on when that one is over (E10).
+#[test]
+fn loom_a_brief_section_does_not_end_the_one_inside() {
+    model(|| {
+        let world = World::new(1);
+        let (handle, reader) = (world.domain.join(), world.domain.join());
+        let other = Arc::clone(&world);
+        let reader = thread::spawn(move || {
+            let brief = reader.spot().enter().expect("the usual case");
+            let inner = reader.pin();
+            drop(brief);
+            other.look(&inner);
+            drop(inner);
+            reader // its end is another test's matter
+        });
+        world.replace(&handle);
+        drop(reader.join().unwrap());
+    });
+}

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `domain` | [`Domain`], and the eras |
 //! | `seat` | what a reader announces, and its private lists |
-//! | `section` | [`Section`] and [`Visit`]: inside a read section |
+//! | `section` | [`Section`]: inside a read section; [`Visit`]: one operation there |
 //! | `handle` | [`Handle`]: a seat that pins; [`QuietHandle`]: a seat that lives inside and names its quiet points |
 //! | `local` | the calling thread's own seat, for `pin()` without a handle |
 //! | `collect` | sealing, scanning, freeing |
@@ -36,9 +36,22 @@
 //! a reader's announcement is seen by the scan, or the reader's later loads see the unlink.
 //! **E5.** What is left over has had its barrier: later scans of it need none.
 //! **E6.** If the barrier is refused, nothing is freed and the batch stays unsealed.
-//! **E7.** A section that restarts for the second time announces `upper = MAX`: it ends, and holds back what is retired until then.
+//! **E7.** An operation that restarts for the second time announces `upper = MAX`: it ends, and its section holds back what is retired until then.
 //! **E8.** A quiet handle may be outside although it is used: a guard that should have brought it in again was forgotten, or the drop of a piece panicked at its quiet
 //! point. Outside it announces no era, so that every check fails; the check enters, and says no.
+//!
+//! # Sections inside of one another
+//!
+//! User code runs inside operations (a closure, `Eq`, the drop of a piece), and may use the same table. So several operations of one seat may be
+//! under way, the inner ones begun later, and what an inner one opens may outlive the outer one (a guard or an iterator that a closure stores
+//! elsewhere). The seat announces one interval for all of them.
+//!
+//! **E9.** Each operation has a [`Visit`] of its own, also under one guard, and follows only what its *own* `upper` vouches for: the one that was announced
+//! before it loaded its root. The seat's may be larger by now. What was born after the operation's `upper` may have been freed before an inner one
+//! announced more, and the memory in which the operation stands may still have a link to it. So an operation that finds the era changed says no
+//! and restarts from its root whatever the seat announces. Only who has known from its beginning that the seat announces `MAX` goes on.
+//! **E10.** A seat is inside as long as one section is open, in whatever order they are closed: `unusual` counts those besides one, no matter which. The interval never
+//! shrinks meanwhile, so what an operation confirmed stays valid until its own section is closed.
 //!
 //! # What is held back
 //!

@@ -3,11 +3,12 @@
 //! | Field | Written by | Read by |
 //! |---|---|---|
 //! | `lower`, `upper`, `items`, `bytes`, `thread`, `forks` | the owner (or the at-fork sweep) | everybody |
-//! | everything else | the owner | the owner; the domain's drop |
+//! | `bag`, `kept`, `ready` | the owner | the owner; the domain's drop |
+//! | everything else | the owner | the owner |
 
 use super::collect::{BATCH, BATCH_BYTES};
 use super::retired::Retired;
-use crate::roster::Seat;
+use crate::roster::Roster;
 use crate::sync::{AtomicU64, AtomicUsize, Barrier, Ordering};
 use std::cell::{Cell, RefCell};
 
@@ -45,8 +46,6 @@ pub(super) struct SeatState {
     pub(super) kept: RefCell<Kept>,
     /// Pieces past their grace period, freed one by one.
     pub(super) ready: RefCell<Vec<Retired>>,
-    /// The seat itself, while nobody else owns it: its thread's locals are gone but a section is open.
-    pub(super) orphan: Cell<Option<Seat<SeatState>>>,
     /// Sections entered while the seat was fenced.
     pub(super) pins: Cell<u32>,
 }
@@ -122,14 +121,14 @@ impl Kept {
 
 /// A batch is full: collect when the last section is left.
 pub(super) const DUE: u64 = 1;
-/// Nobody owns the seat but itself: vacate when the last section is left.
+/// Nobody owns the seat: vacate it when the last section is left.
 pub(super) const ORPHANED: u64 = 2;
 /// Announcing takes a fence (F3).
 const FENCED: u64 = 4;
 const NESTED: u64 = 8;
 
 // SAFETY: other threads touch the atomics only; the cells belong to the owner of the seat, of which there is one at a time
-// (Q1, handed over by Q3), and to the domain's drop, when no owner can be inside.
+// (Q1, handed over by Q3), some of them to the domain's drop as well, when no owner touches those (K4).
 unsafe impl Sync for SeatState {}
 // SAFETY: the pieces are `Send`, the rest are numbers.
 unsafe impl Send for SeatState {}
@@ -163,7 +162,6 @@ impl SeatState {
             bag_mixed: Cell::new(false),
             kept: RefCell::new(Kept::default()),
             ready: RefCell::new(Vec::new()),
-            orphan: Cell::new(None),
             pins: Cell::new(0),
         }
     }
@@ -234,12 +232,25 @@ impl SeatState {
         unusual & (DUE | ORPHANED) != 0
     }
 
-    /// Closes the section that [`enter_usual`](Self::enter_usual) opened; work that waits goes on waiting.
+    /// Closes a section of a light seat that no other is open beside; work that waits goes on waiting.
     #[inline(always)]
-    pub(super) fn leave_usual(&self) {
-        debug_assert!(self.unusual.get() < FENCED, "the first section of a light seat is the last");
+    fn leave_usual(&self) {
+        debug_assert!(self.unusual.get() < FENCED, "light, and nobody else inside");
         // ORDERING: Release, as in `go_outside`.
         self.lower.store(NEVER, Ordering::Release);
+    }
+
+    /// Closes the section that [`enter_usual`](Self::enter_usual) opened, or, if user code has left others open that it opened inside,
+    /// hands the announcement over to them (E10). The seat is light still: it changes only while it is outside (F1).
+    #[inline(always)]
+    pub(super) fn leave_briefly(&self) {
+        let unusual = self.unusual.get();
+        if unusual >= NESTED && !cfg!(quintet_mutation = "brief-drop") {
+            self.unusual.set(unusual - NESTED);
+        } else {
+            // ORDERING: Release, as in `go_outside`.
+            self.lower.store(NEVER, Ordering::Release);
+        }
     }
 
     /// Announces that nothing is read any more.
@@ -316,11 +327,12 @@ impl SeatState {
         if self.is_fenced() { Barrier::Fence } else { Barrier::Asymmetric }.light();
     }
 
-    /// Gives the seat back if nobody but itself owns it and no section is open.
-    pub(super) fn vacate_if_orphaned(&self) {
+    /// Gives the seat back to its roster if it was abandoned and no section is open. The caller does not use it any more.
+    pub(super) fn vacate_if_orphaned(&self, roster: &Roster<Self>) {
         if self.is_asked(ORPHANED) && !self.is_inside() {
             self.settle(ORPHANED);
-            drop(self.orphan.take());
+            // SAFETY: abandoned when it was asked to, which happens once and ends here; outside is quiet.
+            unsafe { roster.vacate(self) };
         }
     }
 

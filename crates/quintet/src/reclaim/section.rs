@@ -9,14 +9,14 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// The right to load shared pointers, checked after each load.
+/// The right of one operation to load shared pointers, checked after each load.
 #[derive(Debug)]
 pub struct Visit<'a> {
     core: &'a Core,
     seat: &'a SeatState,
-    /// What the seat announces as `upper`, as far as this section knows.
+    /// What the seat announced as `upper` before this operation loaded its root. The seat may announce more by now (E9).
     upper: Cell<u64>,
-    /// Checks that failed in this section (E7).
+    /// Checks that failed in this operation (E7).
     restarts: Cell<u32>,
     /// The seat's cells belong to the thread that entered.
     not_send: PhantomData<*mut ()>,
@@ -39,8 +39,8 @@ pub struct Spot<'a> {
     not_send: PhantomData<*mut ()>,
 }
 
-/// A read section in the usual case: no other section open, no fence needed, the era unchanged. It has no slow half, so that
-/// what the caller holds in registers stays there.
+/// A read section in the usual case: no other section open when it was entered, no fence needed, the era unchanged. It has no
+/// slow half, so that what the caller holds in registers stays there.
 #[derive(Debug)]
 pub struct Brief<'a> {
     peek: Peek<'a>,
@@ -104,7 +104,7 @@ impl<'a> Peek<'a> {
 impl Drop for Brief<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.seat.leave_usual();
+        self.seat.leave_briefly();
     }
 }
 
@@ -114,14 +114,14 @@ impl<'a> Visit<'a> {
         Self { core, seat, upper: Cell::new(upper), restarts: Cell::new(0), not_send: PhantomData }
     }
 
-    /// A look inside this section in the usual case.
+    /// A look inside this operation in the usual case.
     #[inline(always)]
-    pub fn peek(&self) -> Peek<'_> {
+    pub fn peek(&self) -> Peek<'a> {
         Peek::new(self.core, self.upper.get())
     }
 
     /// To be asked after each load of a shared pointer: may it be followed? If not, start again from the root (E3).
-    /// At most two answers in one section are "no" (E7).
+    /// At most two answers in one operation are "no" (E7), and one more on a seat that was outside (E8).
     #[inline(always)]
     #[must_use]
     pub fn check(&self) -> bool {
@@ -129,14 +129,15 @@ impl<'a> Visit<'a> {
         if self.core.pulse.era.load(Ordering::Relaxed) == self.upper.get() {
             return true;
         }
-        // By value: a section whose address is taken lives in memory, not in registers.
-        let (allowed, restarts) = check_slow(self.core, self.seat, self.restarts.get());
+        // By value: a view whose address is taken lives in memory, not in registers.
+        let (allowed, restarts) =
+            check_slow(self.core, self.seat, self.upper.get(), self.restarts.get());
         self.restarts.set(restarts);
         self.upper.set(self.seat.upper());
         allowed
     }
 
-    /// Whether the era is still the one in which the section was entered: nothing was retired that only this section holds back.
+    /// Whether the era is still the one in which the operation began: nothing was retired that only this section holds back.
     #[inline(always)]
     #[must_use]
     pub fn is_current(&self) -> bool {
@@ -148,6 +149,7 @@ impl<'a> Visit<'a> {
     pub fn hold_all(&self) {
         come_in(self.core, self.seat);
         self.seat.widen(NEVER);
+        self.upper.set(NEVER);
     }
 
     /// Hands a piece over to be freed when no section can refer to it.
@@ -188,6 +190,12 @@ impl<'a> Section<'a> {
         let upper = seat.enter_usual(&core.pulse.era).unwrap_or_else(|| core.enter_unusual(seat));
         Self { visit: Visit::new(core, seat, upper) }
     }
+
+    /// The view of one operation inside this section (E9).
+    #[inline(always)]
+    pub fn visit(&self) -> Visit<'a> {
+        Visit::new(self.visit.core, self.visit.seat, self.visit.seat.upper())
+    }
 }
 
 impl<'a> Deref for Section<'a> {
@@ -207,21 +215,28 @@ impl Drop for Section<'_> {
     }
 }
 
-/// The era has moved on: widens the interval, unless it is without end already. Returns the answer and the new count of restarts.
+/// The era is not `known`, the last one that the operation announced or found announced. Says no and lets the seat announce the present
+/// one, unless the operation has known from its beginning that all is held (E9). Returns the answer and the new count of restarts.
 #[cold]
 #[inline(never)]
-fn check_slow(core: &Core, seat: &SeatState, restarts: u32) -> (bool, u32) {
+fn check_slow(core: &Core, seat: &SeatState, known: u64, restarts: u32) -> (bool, u32) {
+    if known == NEVER {
+        return (true, restarts);
+    }
     if come_in(core, seat) {
         return (false, restarts);
     }
-    // Another section of this seat may have widened it far enough.
     let announced = seat.upper();
+    // ORDERING: Acquire, as in `announce`.
     let now = core.pulse.era.load(Ordering::Acquire);
-    if announced == NEVER || announced == now {
+    if cfg!(quintet_mutation = "nested-widening") && (announced == NEVER || announced == now) {
         return (true, restarts);
     }
-    let upper = if restarts >= 1 { NEVER } else { now };
-    seat.widen(upper);
+    if restarts >= 1 && announced != NEVER {
+        seat.widen(NEVER);
+    } else if announced < now {
+        seat.widen(now);
+    }
     (false, restarts + 1)
 }
 
@@ -238,5 +253,5 @@ fn come_in(core: &Core, seat: &SeatState) -> bool {
 #[cold]
 fn leave_slow(core: &Core, seat: &SeatState) {
     collect::collect(core, seat, false);
-    seat.vacate_if_orphaned();
+    seat.vacate_if_orphaned(&core.roster);
 }

@@ -7,7 +7,7 @@
 //!                 join: CAS false → true (Acquire)
 //!      VACANT ───────────────────────────────────▶ TAKEN
 //!        ▲                                           │
-//!        └──────── drop: store false (Release) ──────┘         a new seat is linked TAKEN and is never unlinked
+//!        └─── drop, vacate: store false (Release) ───┘         a new seat is linked TAKEN and is never unlinked
 //! ```
 //!
 //! **Q1.** A taken seat has one owner, the [`Seat`]; a `Seat` is `Send` but not `Sync`, so one thread at a time writes.
@@ -17,12 +17,15 @@
 //! **Q4.** Before its first use a fresh seat has been linked by a SeqCst read-modify-write followed by a SeqCst fence: a
 //! visitor whose barrier reaches only linked seats cannot miss it and its announcement both.
 //! **Q5.** The owner leaves its state quiet (as `S` defines it) before it vacates.
+//! **Q6.** An owner that goes while its state is not quiet abandons the seat: it stays TAKEN, by nobody, until somebody
+//! who knows that it has become quiet [vacates](Roster::vacate) it, or the roster drops.
 //!
 //! There is no limit on the number of seats. A thread that ends or panics drops its `Seat` and so vacates it.
 
 use crate::sync::{Arc, AtomicBool, AtomicPtr, AtomicUsize, CachePadded, Ordering, fence};
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
@@ -149,6 +152,30 @@ impl<S: Send + Sync> Roster<S> {
     }
 }
 
+impl<S: Send + Sync> Roster<S> {
+    /// Vacates an abandoned seat (Q6), of which `state` is the state.
+    ///
+    /// # Safety
+    /// The seat was [abandoned](Seat::abandon), and is vacated once; its state is quiet (Q5), and the caller does not touch it any more.
+    pub(crate) unsafe fn vacate(&self, state: &S) {
+        // ORDERING: Acquire, as in `visit`.
+        let mut walk = self.head.load(Ordering::Acquire);
+        // SAFETY: linked nodes live as long as the roster (Q2).
+        while let Some(node) = unsafe { walk.as_ref() } {
+            if std::ptr::eq(&raw const node.state, state) {
+                return self.set_vacant(node);
+            }
+            walk = node.next;
+        }
+    }
+
+    fn set_vacant(&self, node: &Node<S>) {
+        // ORDERING: Release: partner is the Acquire exchange of `take_vacant` (Q3).
+        node.taken.store(false, Ordering::Release);
+        self.vacant.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 impl<S> Drop for Roster<S> {
     fn drop(&mut self) {
         // ORDERING: Relaxed: the last owner of the Arc is alone.
@@ -178,6 +205,15 @@ impl<S: Send + Sync> Seat<S> {
     }
 }
 
+impl<S: Send + Sync> Seat<S> {
+    /// Leaves the seat as it is, taken by nobody (Q6). Writes nothing to it.
+    pub(crate) fn abandon(self) {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: read once; `this` is neither used nor dropped any more.
+        drop(unsafe { std::ptr::read(&raw const this.roster) });
+    }
+}
+
 impl<S: Send + Sync> Deref for Seat<S> {
     type Target = S;
     #[inline(always)]
@@ -192,9 +228,7 @@ impl<S: Send + Sync> Drop for Seat<S> {
     fn drop(&mut self) {
         // SAFETY: as in `deref`.
         let node = unsafe { self.node.as_ref() };
-        // ORDERING: Release: partner is the Acquire exchange of `take_vacant` (Q3).
-        node.taken.store(false, Ordering::Release);
-        self.roster.vacant.fetch_add(1, Ordering::Relaxed);
+        self.roster.set_vacant(node);
     }
 }
 
@@ -234,6 +268,22 @@ mod tests {
             assert!(outcome.join().is_err());
         }
         assert_eq!(count(&roster), 1);
+    }
+
+    #[test]
+    fn an_abandoned_seat_is_nobodys_until_it_is_vacated() {
+        let roster = Roster::<AtomicU64>::new();
+        Roster::join(&roster, || AtomicU64::new(1)).abandon();
+        drop(Roster::join(&roster, || AtomicU64::new(2)));
+        assert_eq!((count(&roster), Arc::strong_count(&roster)), (2, 1));
+        roster.visit(|seat| {
+            if seat.load(Ordering::Relaxed) == 1 {
+                // SAFETY: abandoned above, and vacated here only.
+                unsafe { roster.vacate(seat) };
+            }
+        });
+        let seats: Vec<_> = (0..2).map(|_| Roster::join(&roster, || AtomicU64::new(3))).collect();
+        assert_eq!((count(&roster), seats.len()), (2, 2), "both are taken again");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::mpsc;
 
 mod held_back;
 mod light;
+mod nested;
 mod quiet;
 
 fn both(test: impl Fn(Domain)) {
