@@ -101,8 +101,8 @@ use std::marker::PhantomData;
 /// Only if memory is needed and cannot be had; `try_` forms return [`AllocError`] instead.
 pub struct WordMap<K: Word = u64, V: Word = u64> {
     core: Core,
-    /// Behaves like a container of keys and values, whatever they are.
-    types: PhantomData<(K, V)>,
+    /// Keys and values go in and come out through a shared reference: invariant in both.
+    types: PhantomData<fn(K, V) -> (K, V)>,
 }
 
 impl<K: Word, V: Word> WordMap<K, V> {
