@@ -134,12 +134,6 @@ impl Core {
         unsafe { self.shards.get_unchecked(shard) }
     }
 
-    /// What marks this set as busy.
-    #[inline(always)]
-    pub(super) fn name(&self) -> *const () {
-        ptr::from_ref(self).cast()
-    }
-
     /// Follows the link to a table, if the section may.
     #[inline(always)]
     pub(super) fn follow<'v>(
@@ -151,8 +145,8 @@ impl Core {
         if !visit.check() {
             return Err(Stop::Restart);
         }
-        // SAFETY: tables are retired, never freed directly, and the section has checked that this one cannot be
-        // freed before the visit ends.
+        // SAFETY: tables are retired, never freed directly, and the operation has checked by its own view (E9) that this one cannot be
+        // freed before its section ends.
         Ok(unsafe { table.as_ref() })
     }
 
@@ -205,8 +199,8 @@ impl Core {
         if !visit.check() {
             return Err(Stop::Restart);
         }
-        // SAFETY: `old` was linked when it was loaded, and the section's interval has not been widened since
-        // (a failed check restarts): it covers the table's birth and was announced before its end.
+        // SAFETY: `old` was linked when it was loaded, which was after the root. User code has run since, but a check says yes only by what
+        // this operation announced before its root (E9): that covers the table's birth, and was announced before its end.
         let old = unsafe { &*old };
         old.find(hash, || visit.check(), same).ok_or(Stop::Restart)
     }
@@ -229,7 +223,7 @@ impl Core {
         want: Want,
         item: Raw,
     ) -> Result<Outcome, AllocError> {
-        shard::assert_not_busy(self.name());
+        shard::assert_not_busy();
         let shard = self.shard(hash);
         shard.prefetch();
         self.approach(visit, hash);
@@ -285,7 +279,7 @@ impl Core {
             return if adds { Err(Stop::Full) } else { Ok(Outcome::nothing(ptr::null_mut())) };
         };
         // S5: user code, and no change yet.
-        let (here, there) = shard::busy(self.name(), || {
+        let (here, there) = shard::busy(|| {
             let here = new.seek(hash, same);
             let there = old.map(|old| match here.item {
                 item if item.is_null() => old.seek(hash, same),

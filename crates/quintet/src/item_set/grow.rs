@@ -151,7 +151,7 @@ impl Core {
 
     /// Migrates to the end whatever is under way. Returns the root then seen.
     pub(super) fn settle<'v>(&self, visit: &'v Visit<'_>) -> Result<Option<&'v Table>, AllocError> {
-        shard::assert_not_busy(self.name());
+        shard::assert_not_busy();
         loop {
             match self.pair(visit) {
                 Ok(None) => return Ok(None),

@@ -8,6 +8,7 @@ use super::item::{Item, Pointer};
 use super::iter::Iter;
 use super::owned::{ArcRef, Removed};
 use super::table::Table;
+use super::word::brought;
 use super::write::Unplaced;
 use crate::hash::DefaultHashBuilder;
 use crate::reclaim::{self, Peek, Visit};
@@ -185,7 +186,6 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
 
     #[inline(always)]
     pub(super) fn find(&self, hash: u32, key: &KeyOf<P>) -> *mut () {
-        debug_assert_eq!(hash, self.set.hash_of(key), "ItemSet: a hash of another key");
         self.glance(hash, key).unwrap_or_else(|| self.find_slowly(hash, key))
     }
 
@@ -206,7 +206,8 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     /// The item of `key`, whose [hash](ItemSet::hash_of) is known. With a foreign hash the item is not found; debug builds panic.
     #[inline(always)]
     pub fn get_hashed(&self, hash: u32, key: &KeyOf<P>) -> Option<&P::Item> {
-        self.show(self.find(hash, key))
+        debug_assert_eq!(hash, self.set.hash_of(key), "ItemSet: a hash of another key");
+        self.show(self.find(brought(hash), key))
     }
 
     /// True if there is an item of `key`.
@@ -218,7 +219,7 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     /// Asks the cache for the place of a key that will be looked up soon.
     #[inline]
     pub fn prefetch(&self, hash: u32) {
-        self.visit(|visit| self.set.core.prefetch(visit, hash));
+        self.visit(|visit| self.set.core.prefetch(visit, brought(hash)));
     }
 
     /// Puts an item into the set. Returns the one it replaces, which the set drops when nobody can refer to it any more.
@@ -240,7 +241,7 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     }
 
     /// The one operation under all others: puts the item of `key`, or removes it. The hash is that of the key, and the
-    /// key that of the item; debug builds check both.
+    /// key that of the item; debug builds check both. With others the item is lost, nothing worse.
     pub fn put_hashed(&self, hash: u32, key: &KeyOf<P>, item: Option<P>) -> Option<&P::Item> {
         debug_assert_eq!(hash, self.set.hash_of(key), "ItemSet: a hash of another key");
         debug_assert!(
@@ -249,7 +250,7 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         );
         let want = if item.is_some() { Want::Put } else { Want::Remove };
         let same = ItemSet::<P, S>::matcher(key);
-        self.retire_taken(expect(self.write(hash, same, want, item)).0)
+        self.retire_taken(expect(self.write(brought(hash), same, want, item)).0)
     }
 
     /// Puts an item into the set. Hands back the one it replaces as an owner, which drops it when that is safe.

@@ -125,13 +125,14 @@ use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resu
 ///
 /// # Panics
 ///
-/// A panic of user code (`Hash`, `Eq`, [`Item`]) leaves the set as it was. A write to the set from inside [`Item::matches`] or
-/// [`Item::same_key`] panics with advice, in every build, where it would wait for itself; reads are allowed there, except iteration. If memory is needed and cannot be
+/// A panic of user code (`Hash`, `Eq`, [`Item`]) leaves the set as it was. A write to this or any other `ItemSet` from inside [`Item::matches`] or
+/// [`Item::same_key`] panics with advice, in every build, where it could wait for itself; reads are allowed there, except iteration. If memory is needed and cannot be
 /// had, operations panic, except those that begin with `try_`.
 pub struct ItemSet<P: Pointer, S = DefaultHashBuilder> {
     core: Core,
     hasher: S,
-    items: PhantomData<P>,
+    /// Items go in and come out through a shared reference: invariant in `P`.
+    items: PhantomData<fn(P) -> P>,
 }
 
 impl<P: Pointer> ItemSet<P> {

@@ -3,8 +3,8 @@
 //! **L1.** Whoever changes what a set says about a stored hash, or copies it, holds the lock of that hash's shard.
 //! **L2.** Tables are looked up after the lock was taken, never before: what the last owner saw is seen.
 //! **L3.** A thread holds one lock at a time, or takes all in order (`rebuild`).
-//! **L4.** User code under a lock is marked: a write to the same set from inside would wait for a lock of its own thread, or
-//! crosswise for another's. It panics instead.
+//! **L4.** User code under a lock is marked, per thread: a write to the same set from inside would wait for a lock of its own thread, and one to another set
+//! for a lock whose owner may wait for this one, crosswise. Any write to any set panics instead.
 
 use crate::sync::prefetch::prefetch_write;
 use crate::sync::{
@@ -136,63 +136,49 @@ mod tests {
     }
 }
 
-/// A set whose user code this thread runs under a lock.
-struct Busy {
-    set: *const (),
-    outer: *const Busy,
-}
-
 thread_local_cell! {
-    static INNERMOST: Cell<*const Busy> = Cell::new(ptr::null())
+    /// Whether this thread runs user code under a lock of some set.
+    static BUSY: Cell<bool> = Cell::new(false)
 }
 
 /// Ends the mark, also when the user code panics.
-struct Restore(*const Busy);
+struct Restore(bool);
 
 impl Drop for Restore {
     #[inline(always)]
     fn drop(&mut self) {
-        let _ = INNERMOST.try_with(|innermost| innermost.set(self.0));
+        let _ = BUSY.try_with(|busy| busy.set(self.0));
     }
 }
 
-/// Runs `work` with `set` marked as busy on this thread (L4).
+/// Runs `work` with this thread marked as busy (L4).
 #[inline(always)]
-pub(crate) fn busy<R>(set: *const (), work: impl FnOnce() -> R) -> R {
-    let outer = INNERMOST.try_with(Cell::get).unwrap_or(ptr::null());
-    let mark = Busy { set, outer };
-    let _restore = Restore(outer);
-    let _ = INNERMOST.try_with(|innermost| innermost.set(&raw const mark));
+pub(crate) fn busy<R>(work: impl FnOnce() -> R) -> R {
+    let _restore = Restore(BUSY.try_with(|busy| busy.replace(true)).unwrap_or(true));
     work()
 }
 
 /// Whether this thread runs user code under a lock of any set.
 #[inline(always)]
 pub(crate) fn is_busy() -> bool {
-    !INNERMOST.try_with(Cell::get).unwrap_or(ptr::null()).is_null()
+    BUSY.try_with(Cell::get).unwrap_or(false)
 }
 
-/// To be called by every operation that takes a lock of `set` (L4), and may wait for it.
+/// To be called by every operation that takes a lock and may wait for it (L4).
 ///
 /// # Panics
-/// If this thread runs user code under a lock of the same set.
+/// If this thread runs user code under a lock.
 #[inline(always)]
-pub(crate) fn assert_not_busy(set: *const ()) {
-    let innermost = INNERMOST.try_with(Cell::get).unwrap_or(ptr::null());
-    if !innermost.is_null() {
-        assert_not_among(set, innermost);
+pub(crate) fn assert_not_busy() {
+    if is_busy() && !cfg!(quintet_mutation = "crosswise") {
+        refuse();
     }
 }
 
 #[cold]
-fn assert_not_among(set: *const (), mut mark: *const Busy) {
-    // SAFETY: marks lie in stack frames of this thread that are still open (`busy` restores before it returns).
-    while let Some(busy) = unsafe { mark.as_ref() } {
-        assert!(
-            !ptr::eq(busy.set, set),
-            "ItemSet: a write from inside `Item::matches` of the same set would wait for itself; \
-             read only there, and write after the outer call has returned"
-        );
-        mark = busy.outer;
-    }
+fn refuse() -> ! {
+    panic!(
+        "ItemSet: a write from inside `Item::matches` or `Item::same_key` could wait for itself; \
+         read only there, and write after the outer call has returned"
+    )
 }

@@ -62,7 +62,14 @@ pub(crate) const fn fold(hash: u64) -> u32 {
     }
 }
 
-/// The part of a stored hash that readers compare: its low bits, which decide on a home in very large tables only.
+/// A stored hash out of one that a user has brought along. What [`fold`] made stays as it is; whatever else it may be, it has a tag.
+#[inline(always)]
+pub(crate) const fn brought(hash: u32) -> u32 {
+    if cfg!(quintet_mutation = "tag-zero") { hash } else { hash | 1 }
+}
+
+/// The part of a stored hash that readers compare: its low bits, which decide on a home in very large tables only. It is not 0: stored hashes
+/// come from [`fold`] and [`brought`] only.
 #[inline(always)]
 pub(crate) const fn tag_of(hash: u32) -> u16 {
     hash as u16
@@ -86,6 +93,9 @@ mod tests {
             stored != EMPTY && tag_of(stored) != NO_TAG
         }));
         assert_eq!(fold(0), 1);
+        let made = (0..100).map(fold).chain([0, 1 << 16, u32::MAX - 1, u32::MAX]);
+        assert!(made.clone().all(|hash| tag_of(brought(hash)) != NO_TAG));
+        assert!(made.take(100).all(|hash| brought(hash) == hash), "as it was made");
     }
 
     /// Whatever the era, a birth is never later than it was, never much earlier, and keeps the order.

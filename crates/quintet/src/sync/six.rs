@@ -8,7 +8,8 @@
 //! **V1.** Every access to a lane is atomic by itself; a look at all tags at once is one load per tag in no order among
 //! themselves, each an Acquire load. On x86-64 it is one aligned vector load, which the processor does not tear within a lane, written in assembly since
 //! Rust has no atomic vectors.
-//! **V2.** Zero bytes are a line of EMPTY tags and null items. The two tags behind the sixth are 0 for ever, and count as nothing.
+//! **V2.** Zero bytes are a line of EMPTY tags and null items. The two tags behind the sixth are 0 for ever, and count as nothing: who looks for
+//! [`NO_TAG`] masks them out, and nobody looks for it as the tag of an item ([`Six::lanes_of`]). So all [`Lanes`] are lanes of a line.
 
 use super::{AtomicPtr, AtomicU16, AtomicU32, MODEL};
 
@@ -76,7 +77,7 @@ impl Lanes {
         // Each lane has two bits, so the first of them is at half the size of an element times its lane: no need to halve and multiply.
         let offset = self.0.trailing_zeros() as usize * (size_of::<T>() / 2);
         debug_assert_eq!(offset, self.first() * size_of::<T>());
-        // SAFETY: lanes are of a line, and the array has an element for each.
+        // SAFETY: lanes are of a line (V2), and the array has an element for each.
         let element = unsafe { array.as_ptr().byte_add(offset) };
         // SAFETY: in bounds, as above, and borrowed from the array.
         unsafe { &*element }
@@ -120,7 +121,7 @@ impl Six {
         lanes.first_of(&self.items)
     }
 
-    /// The lanes with this tag, which is not [`NO_TAG`] (V1). No branch depends on them.
+    /// The lanes with this tag, which is not [`NO_TAG`] (V1, V2): callers take it from a stored hash, whose lowest bit is set. No branch depends on them.
     #[inline(always)]
     pub(crate) fn lanes_of(&self, tag: u16) -> Lanes {
         debug_assert_ne!(tag, NO_TAG);
