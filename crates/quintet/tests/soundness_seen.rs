@@ -49,3 +49,65 @@ fn foreign_ids_are_refused_by_every_call() {
     assert_eq!((set.len(), text.len()), (1, 1));
     assert_eq!(set.get(own).map(String::as_str), Some("own"));
 }
+
+/// No size, but an alignment; and nothing equals anything, so that a set holds many.
+macro_rules! aligned {
+    ($($name:ident $align:literal $size:literal),+) => { $(
+        #[derive(Debug)]
+        #[repr(align($align))]
+        struct $name([u8; $size]);
+
+        impl $name {
+            fn fill(set: &SeenSet<$name>) {
+                let handle = set.handle();
+                for _ in 0..3_000 {
+                    let id = handle.insert(Self([7; $size])).id();
+                    let place = std::ptr::from_ref(set.get(id).unwrap());
+                    assert_eq!(place.addr() % align_of::<Self>(), 0, "{} of {}", $align, $size);
+                }
+                handle.insert_many((0..100).map(|_| Self([7; $size])), |_| ());
+                assert_eq!((set.len(), set.iter().count()), (3_100, 3_100));
+                let places = set.iter().map(|(_, record)| std::ptr::from_ref(record).addr());
+                let places: std::collections::HashSet<_> = places.collect();
+                assert_eq!(places.len(), 3_100, "each has its place");
+                let sound = |record: &Self| record.0.iter().all(|byte| *byte == 7);
+                assert!(set.iter().all(|(_, record)| sound(record)));
+            }
+        }
+        impl PartialEq for $name {
+            fn eq(&self, _: &Self) -> bool {
+                false
+            }
+        }
+        impl Eq for $name {}
+        impl std::hash::Hash for $name {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                // Some differ, so that lines do not run full of one home.
+                thread_local!(static TURN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
+                TURN.set(TURN.get() + 1);
+                state.write_u64(TURN.get());
+            }
+        }
+    )+ };
+}
+aligned!(Nothing1 1 0, Nothing8 8 0, Nothing64 64 0, Nothing4096 4096 0, One64 64 1, One4096 4096 1, Odd16 16 17);
+
+/// References to records without size, or of unusual alignment, were not aligned.
+#[test]
+fn records_are_aligned_whatever_their_size() {
+    let base = SeenSet::<u64>::builder();
+    for builder in [base, base.parents(true), base.ids(Ids::Wide).parents(true)] {
+        Nothing1::fill(&builder.build());
+        Nothing8::fill(&builder.build());
+        Nothing64::fill(&builder.build());
+        Nothing4096::fill(&builder.build());
+        One64::fill(&builder.build());
+        One4096::fill(&builder.build());
+        Odd16::fill(&builder.build());
+    }
+    let units = SeenSet::<()>::new();
+    assert!(units.handle().insert(()).is_new() && !units.handle().insert(()).is_new());
+    let words = SeenSet::<[u64; 0]>::builder().parents(true).build::<[u64; 0]>();
+    let id = words.handle().insert([]).id();
+    assert_eq!(words.get(id), Some(&[]));
+}
