@@ -17,13 +17,16 @@
 //! there, but whoever asks the cache for it need not ask first whether there is a record.
 //! **R5.** Tables leave memory about as fast as records of 16 bytes need it. So a desk takes what they have left before it goes on in its own extent: a set
 //! that grows asks the system for a third less.
+//! **R6.** The stride is a multiple of the alignment and not 0, whatever the record's size: every unit has an address of its own, and an aligned one. A granule
+//! of units is not larger than what can be addressed, so that sizes do not wrap.
 
 use super::budget::{Account, SeenError};
 use super::spare::{Piece, Spare};
-use crate::region::Pages;
 use crate::region::heap::{Buffer, Zeroed};
+use crate::region::{AllocError, Pages};
 use crate::sync::prefetch::prefetch_read;
 use crate::sync::{Arc, AtomicPtr, AtomicU64, MODEL, Mutex, Ordering};
+use std::alloc::Layout;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -150,19 +153,23 @@ const fn part_of(granule: u64) -> (usize, usize) {
 }
 
 impl Arenas {
-    /// Arenas for `ids` units of `stride` bytes, aligned to `align`.
-    pub(crate) fn new(
-        stride: usize,
-        align: usize,
+    /// Arenas for `ids` units of this size and alignment.
+    pub(crate) fn try_new(
+        unit: Layout,
         ids: u64,
         pages: Pages,
         account: &Arc<Account>,
         spare: &Arc<Spare>,
-    ) -> Self {
+    ) -> Result<Self, AllocError> {
+        let align = unit.align();
+        let stride = unit.size().max(1).next_multiple_of(align); // (R6)
+        if stride > isize::MAX as usize / GRANULE as usize {
+            return Err(AllocError::CapacityOverflow);
+        }
         let extents = Extents { buffers: Vec::new(), reused: Vec::new(), granules: 0, parts: 0 };
         let arenas = Self {
             directory: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
-            stride: stride.next_multiple_of(align).max(1),
+            stride,
             align,
             ids,
             pages,
@@ -171,7 +178,7 @@ impl Arenas {
             extents: Mutex::new(extents),
         };
         arenas.part(&mut arenas.extents.lock(), part_of(0).0); // (R4)
-        arenas
+        Ok(arenas)
     }
 
     /// Units that so many bytes take.
@@ -285,7 +292,7 @@ impl Arenas {
         let bytes = (granules as usize)
             .checked_mul(GRANULE as usize * self.stride)
             .and_then(|bytes| bytes.checked_add(self.align.saturating_sub(8)))
-            .ok_or(crate::region::AllocError::CapacityOverflow)?;
+            .ok_or(AllocError::CapacityOverflow)?;
         let mut extents = self.extents.lock();
         let first = extents.granules;
         if (first + granules).saturating_mul(GRANULE) > self.ids {
@@ -358,7 +365,8 @@ mod tests {
     fn arenas(stride: usize, align: usize, ids: u64) -> Arenas {
         let account = Arc::new(Account::new(None));
         let spare = Arc::new(Spare::new(&account));
-        Arenas::new(stride, align, ids, Pages::default(), &account, &spare)
+        let unit = Layout::from_size_align(stride, align).unwrap();
+        Arenas::try_new(unit, ids, Pages::default(), &account, &spare).unwrap()
     }
 
     fn taken(arenas: &Arenas, desk: &Desk, units: u64) -> Result<(u64, *mut u8), SeenError> {
@@ -383,7 +391,7 @@ mod tests {
 
     #[test]
     fn records_keep_their_places() {
-        for (stride, align) in [(1, 1), (16, 8), (24, 8), (128, 128)] {
+        for (stride, align) in [(0, 1), (0, 64), (1, 1), (16, 8), (24, 8), (128, 128), (0, 4096)] {
             let arenas = arenas(stride, align, 1 << 32);
             let (desk, other) = (Desk::new(), Desk::new());
             let mut places = Vec::new();
@@ -400,7 +408,9 @@ mod tests {
             }
             places.iter().for_each(|&(id, place)| assert_eq!(arenas.locate(id), place));
             places.sort_unstable_by_key(|&(_, place)| place);
-            assert!(places.windows(2).all(|two| two[1].1.addr() - two[0].1.addr() >= stride));
+            assert!(
+                places.windows(2).all(|two| two[1].1.addr() - two[0].1.addr() >= stride.max(1))
+            );
         }
     }
 

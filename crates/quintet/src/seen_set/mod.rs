@@ -10,6 +10,7 @@ mod grow;
 mod handle;
 mod iter;
 mod many;
+mod mark;
 mod pass;
 mod prints;
 mod record;
@@ -38,10 +39,14 @@ pub use stats::SeenStats;
 use self::core::Core;
 use crate::hash::DefaultHashBuilder;
 use equivalent::Equivalent;
+use mark::Mark;
 use record::{Origin, Records};
 use std::hash::{BuildHasher, Hash};
 
-/// Names a record of one set, for as long as the set lives.
+/// Names a record of one set, for as long as the set lives. Other sets know it for a foreign one.
+///
+/// A process that has made 2^31 sets (2^23 with [`Ids::Wide`]) goes on without that distinction: what it makes then may take a foreign id for
+/// that of some record of its own, and searches for the record of an id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordId(u64);
 
@@ -109,17 +114,8 @@ pub struct SeenSet<R: Record + ?Sized = [u8], S = DefaultHashBuilder> {
     hasher: S,
     /// Records that were counted by `insert_counted`.
     counted: crate::sync::AtomicU64,
-    /// What tells ids of this set from others', in its place in the id.
-    mark: u64,
-}
-
-/// A number that no other set has.
-fn next_mark(id_bits: u32) -> u64 {
-    static SETS: std::sync::Mutex<u64> = std::sync::Mutex::new(0);
-    let mut sets = SETS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    *sets += 1;
-    assert!(*sets < 1 << (64 - id_bits), "SeenSet: more sets were made than ids can tell apart");
-    *sets << id_bits
+    /// What tells ids of this set from others'.
+    mark: Mark,
 }
 
 impl<R: Record + ?Sized> SeenSet<R> {
@@ -153,7 +149,7 @@ impl<R: Record + ?Sized, S> SeenSet<R, S> {
         let core = Core::new(builder.settings(builder.id_bits())?);
         core.prepare(builder.capacity_wanted())?;
         let records = Records::new(&builder, core.split.ids(), &core.account, &core.ground.spare)?;
-        let mark = next_mark(builder.id_bits());
+        let mark = Mark::next(builder.id_bits());
         Ok(Self { core, records, hasher, counted: crate::sync::AtomicU64::new(0), mark })
     }
 
@@ -165,14 +161,28 @@ impl<R: Record + ?Sized, S> SeenSet<R, S> {
     /// The id of a word of this set.
     #[inline(always)]
     fn id(&self, word: u64) -> RecordId {
-        RecordId(self.mark | self.core.split.id(word))
+        RecordId(self.mark.bits() | self.core.split.id(word))
     }
 
     /// The unit of an id, if it is this set's.
     #[inline(always)]
     fn unit(&self, id: RecordId) -> Option<u64> {
         let tag = self.core.split.tag_mask();
-        (id.0 & tag == self.mark).then_some(id.0 & !tag)
+        if id.0 & tag == self.mark.sure() {
+            return Some(id.0 & !tag); // (O1)
+        }
+        self.unit_in_crowd(id)
+    }
+
+    /// The unit of an id that is not this set's beyond doubt (O2).
+    #[cold]
+    #[inline(never)]
+    fn unit_in_crowd(&self, id: RecordId) -> Option<u64> {
+        let split = self.core.split;
+        let unit = split.id(id.0);
+        let is_here = self.mark.may_be(id.0 & split.tag_mask())
+            && iter::Words::new(&self.core).any(|word| split.id(word) == unit);
+        is_here.then_some(unit)
     }
 
     /// The record of an id. `None` if the id is another set's.
@@ -189,7 +199,7 @@ impl<R: Record + ?Sized, S> SeenSet<R, S> {
     /// of another set.
     pub fn parent(&self, id: RecordId) -> Option<RecordId> {
         let parent = self.origin(id).parent;
-        (parent != 0).then_some(RecordId(self.mark | parent))
+        (parent != 0).then_some(RecordId(self.mark.bits() | parent))
     }
 
     /// The label with which the record was first inserted; 0 if none was given or kept.
@@ -197,7 +207,7 @@ impl<R: Record + ?Sized, S> SeenSet<R, S> {
         self.origin(id).label
     }
 
-    /// The way to a record: from the first ancestor to the record itself.
+    /// The way to a record: from the first ancestor to the record itself. An id of another set leads nowhere else: the way is that id alone.
     pub fn trace(&self, id: RecordId) -> Vec<RecordId> {
         let mut way: Vec<_> = std::iter::successors(Some(id), |&id| self.parent(id)).collect();
         way.reverse();

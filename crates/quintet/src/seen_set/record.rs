@@ -5,6 +5,7 @@ use super::budget::{Account, SeenError};
 use super::builder::SeenSetBuilder;
 use super::core::Entry;
 use super::spare::Spare;
+use crate::region::AllocError;
 use crate::sync::Arc;
 use std::alloc::Layout;
 use std::hash::{BuildHasher, Hash};
@@ -22,8 +23,8 @@ mod sealed {
     /// How records of a kind lie in memory.
     #[doc(hidden)]
     pub trait Sealed {
-        /// Size and alignment of a unit, for a width that the user chose or none.
-        fn unit(width: Option<usize>) -> Layout;
+        /// Size and alignment of a unit, for a width that the user chose or none. `None`: no memory is so large.
+        fn unit(width: Option<usize>) -> Option<Layout>;
         /// Whether records are byte strings, of one width or of their own lengths.
         const TEXT: bool;
         /// Whether records must be dropped.
@@ -46,8 +47,8 @@ mod sealed {
         const TEXT: bool = false;
         const NEEDS_DROP: bool = std::mem::needs_drop::<T>();
 
-        fn unit(_: Option<usize>) -> Layout {
-            Layout::new::<T>()
+        fn unit(_: Option<usize>) -> Option<Layout> {
+            Some(Layout::new::<T>())
         }
         #[inline(always)]
         fn hash_by(&self, hasher: &impl BuildHasher) -> u64 {
@@ -55,7 +56,8 @@ mod sealed {
         }
         #[inline(always)]
         unsafe fn view<'a>(place: *const u8, _: Option<usize>) -> &'a T {
-            // SAFETY: the caller's promise; places are aligned to the unit's layout.
+            // SAFETY: a `T` was written there and lives for `'a`, by the caller's promise. It is aligned: the first unit of an extent is, the
+            // distance of units is a multiple of the alignment, above 0 even if `T` has no size (R6), and so is the head before a record.
             unsafe { &*place.cast::<T>() }
         }
         unsafe fn drop_at(place: *mut u8) {
@@ -68,10 +70,10 @@ mod sealed {
         const TEXT: bool = true;
         const NEEDS_DROP: bool = false;
 
-        fn unit(width: Option<usize>) -> Layout {
+        fn unit(width: Option<usize>) -> Option<Layout> {
             match width {
-                Some(width) => Layout::array::<u8>(width).unwrap_or(Layout::new::<u64>()),
-                None => Layout::new::<u64>(),
+                Some(width) => Layout::array::<u8>(width).ok(),
+                None => Some(Layout::new::<u64>()),
             }
         }
         #[inline(always)]
@@ -115,7 +117,9 @@ pub(crate) struct Records<R: ?Sized> {
     /// Bytes from a record's place to its content.
     head: usize,
     width: Option<usize>,
-    records: PhantomData<Box<R>>,
+    /// Owns records, and takes them in through a shared reference: invariant in `R`, so that a set is never taken for one of records that live
+    /// longer or less long.
+    records: PhantomData<(Box<R>, fn(Box<R>))>,
 }
 
 impl<R: Record + ?Sized> Records<R> {
@@ -131,14 +135,15 @@ impl<R: Record + ?Sized> Records<R> {
             (true, false) => 8,
             (true, true) => 16,
         };
-        let unit = R::unit(builder.width);
+        let unit = R::unit(builder.width).ok_or(AllocError::CapacityOverflow)?;
         let head = usize::next_multiple_of(origin, unit.align());
-        let stride =
-            head.checked_add(unit.size()).ok_or(crate::region::AllocError::CapacityOverflow)?;
         // Byte strings with their own lengths are cut into units of 8 bytes.
-        let stride = if R::TEXT && builder.width.is_none() { unit.size() } else { stride };
+        let is_cut = R::TEXT && builder.width.is_none();
+        let bytes = if is_cut { Some(unit.size()) } else { head.checked_add(unit.size()) };
+        let layout = bytes.and_then(|bytes| Layout::from_size_align(bytes, unit.align()).ok());
+        let layout = layout.ok_or(AllocError::CapacityOverflow)?;
         Ok(Self {
-            arenas: Arenas::new(stride, unit.align(), ids, builder.pages_wanted(), account, spare),
+            arenas: Arenas::try_new(layout, ids, builder.pages_wanted(), account, spare)?,
             parents: builder.parents,
             wide,
             head,
@@ -253,7 +258,7 @@ impl<T: Hash + Eq + Send + Sync> Entry for Typed<'_, T> {
         let (id, place) = self.records.arenas.take(self.desk, 1)?;
         self.records.write_origin(place, self.origin);
         let place = place.wrapping_add(self.records.head).cast::<T>();
-        // SAFETY: the unit was just taken, is ours alone (R2) and aligned. The bits are the caller's to forget if the record gets in,
+        // SAFETY: the unit was just taken, is ours alone (R2) and aligned (R6). The bits are the caller's to forget if the record gets in,
         // and are forgotten here by `take_back` if not.
         unsafe { std::ptr::copy_nonoverlapping(self.record, place, 1) };
         Some(id)

@@ -517,3 +517,33 @@ fn a_growth_that_ends_meanwhile_is_not_answered_by_another() {
         }
     }
 }
+
+/// What is made when the marks are used up knows its own ids, and takes no foreign one for a record that is not there.
+#[test]
+fn sets_beyond_the_last_mark_search_for_their_records() {
+    for (ids, id_bits) in [(Ids::Narrow, 32), (Ids::Wide, 40)] {
+        let crowded = || {
+            let mut set = SeenSetBuilder::default().ids(ids).parents(true).build::<String>();
+            set.mark = Mark::crowd(id_bits);
+            set
+        };
+        let (set, other) = (crowded(), crowded());
+        let handle = set.handle();
+        let root = handle.insert("root".to_owned()).id();
+        for n in 0..3_000 {
+            let id = handle.insert_from(n.to_string(), root, n).id();
+            if n % 100 == 0 {
+                assert_eq!(set.get(id).map(String::as_str), Some(&*n.to_string()));
+                assert_eq!((set.parent(id), set.label(id)), (Some(root), n));
+                assert_eq!(set.trace(id), [root, id]);
+                // The other set has the extent's first unit only, once it has any.
+                assert_eq!(other.get(id), None);
+                assert_eq!(other.trace(id), [id]);
+            }
+        }
+        let alone = other.handle().insert("alone".to_owned()).id();
+        assert_eq!(other.get(alone).map(String::as_str), Some("alone"));
+        let foreign = SeenSet::<String>::new().handle().insert("x".to_owned()).id();
+        assert_eq!(set.get(foreign), None);
+    }
+}

@@ -10,7 +10,7 @@
 //!  leave:  inside[i] = 0         (Release)                      every inside[old] == 0? no: (4)                   │
 //!          light barrier ─────────────────────── B1 ────────────────────────────────────────────────────────────┘
 //!             state == WAITING(i)? CAS to CLAIMED           (3) take WAITING back; if CLAIMED, wait for WRITABLE; write
-//!             clone the parker; state = WRITABLE; wake      (4) park until neither WAITING nor CLAIMED; go to (1)
+//!             take the parker; state = WRITABLE; wake       (4) park until neither WAITING nor CLAIMED; go to (1)
 //! ```
 //!
 //! **D1.** The readable place holds a copy, and nobody changes it while it is readable.
@@ -19,7 +19,8 @@
 //! **D3.** A guard exists on a place only between an announcement confirmed by the second look and its end (a second guard on an
 //! announced place is only counted): while it lives, no scan finds the place empty, so its copy is not written.
 //! **D4.** Readers that come later announce another place, so the old one drains.
-//! **D5.** The parker is written only while the state is neither WAITING nor CLAIMED, and read only by the reader that made it CLAIMED.
+//! **D5.** The parker is put in only while the state is neither WAITING nor CLAIMED, and taken out only by the reader that made it CLAIMED. No code of the
+//! user runs while it is CLAIMED: a waker is cloned before and woken after.
 //! **D6.** A reader whose leave the rescan of (2) missed sees WAITING (B1) and wakes; every round arms, barriers and rescans anew, so
 //! no wake-up is lost. A spurious or late wake-up costs one more round.
 //! **D7.** One readable word: a publish is one moment for all readers.
@@ -339,8 +340,8 @@ impl<T> Core<T> {
         if claim.is_err() {
             return;
         }
-        // SAFETY: the state is CLAIMED by us: nobody writes the parker (D5).
-        let parker = self.parker.with(|parker| unsafe { (*parker).clone() });
+        // SAFETY: the state is CLAIMED by us: nobody else uses the parker (D5).
+        let parker = self.parker.with_mut(|parker| unsafe { (*parker).take() });
         // ORDERING: Release: partner is the Acquire of `park` and `disarm`: the parker may be written again.
         self.sign.state.store(State::WRITABLE.word(), Ordering::Release);
         if let Some(parker) = parker {

@@ -9,7 +9,11 @@
 //! batch put it in. A discard therefore drops what the log put in, and forgets what was taken out.
 //! **N4.** When the writer goes first, readers may be on either copy: `pending` waits in the yard until both copies are gone.
 //!
-//! Equal answers of `Eq` and `Hash` on both copies are what N2 rests on, hence the promise of [`Inert`] and the fixed hasher.
+//! **N5.** A duplicate is bytes that nobody claims: a `MaybeUninit`, in which neither a `Box` nor a reference asserts that it is the only one. It is looked
+//! at through shared references alone, and becomes a value again, claims and all, when it is the last duplicate in use.
+//!
+//! Equal answers of `Eq` and `Hash` on both copies are what N2 rests on, hence the promise of [`Inert`] and the fixed hasher. Keys that one asks with are
+//! anybody's: what they find is looked up once more by the stored key before it changes anything.
 
 use super::absorb::{Absorb, Differs};
 use super::reader::Reader;
@@ -19,7 +23,7 @@ use super::wait::GuardError;
 use crate::sync::{Arc, AtomicU64, Barrier, Mutex, Ordering};
 use equivalent::Equivalent;
 use std::hash::{Hash, Hasher};
-use std::mem::ManuallyDrop;
+use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
@@ -50,24 +54,33 @@ unsafe impl Inert for str {}
 // SAFETY: as its elements.
 unsafe impl<T: Inert> Inert for [T] {}
 
-/// One of the bitwise duplicates of a value. Dropping it does nothing.
-pub(super) struct Alias<X>(ManuallyDrop<X>);
+/// One of the bitwise duplicates of a value, always one that was written (N5). Dropping it does nothing.
+pub(super) struct Alias<X>(MaybeUninit<X>);
 
 impl<X> Alias<X> {
     fn new(value: X) -> Self {
-        Self(ManuallyDrop::new(value))
+        Self(MaybeUninit::new(value))
+    }
+
+    /// The value, to look at.
+    #[inline(always)]
+    fn get(&self) -> &X {
+        // SAFETY: written by `new`, or copied from one that was. Nobody has made the value itself of any duplicate yet, and nobody changes it: it is
+        // Inert, and only shared references to it exist.
+        unsafe { self.0.assume_init_ref() }
     }
 
     /// The value itself.
     ///
     /// # Safety
-    /// No other duplicate is used any more, and this is called for one of them.
+    /// No other duplicate, nor a reference to one, is used any more, and this is called for one of them.
     unsafe fn own(self) -> X {
-        ManuallyDrop::into_inner(self.0)
+        // SAFETY: written, as for `get`; the caller's promise makes it the only one.
+        unsafe { self.0.assume_init() }
     }
 
     fn duplicate(&self) -> Self {
-        // SAFETY: the place is valid; that two of them exist is harmless as neither is dropped (and nobody changes them: Inert).
+        // SAFETY: the place is valid, and what is read are bytes without claims (N5): as many as you like may exist.
         Self(unsafe { std::ptr::read(&raw const self.0) })
     }
 }
@@ -80,13 +93,13 @@ impl<X> Clone for Alias<X> {
 
 impl<X: PartialEq> PartialEq for Alias<X> {
     fn eq(&self, other: &Self) -> bool {
-        *self.0 == *other.0
+        *self.get() == *other.get()
     }
 }
 impl<X: Eq> Eq for Alias<X> {}
 impl<X: Hash> Hash for Alias<X> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
+        self.get().hash(state);
     }
 }
 
@@ -102,7 +115,7 @@ impl<Q: Hash + ?Sized> Hash for Ask<'_, Q> {
 impl<K, Q: Equivalent<K> + ?Sized> Equivalent<Alias<K>> for Ask<'_, Q> {
     #[inline]
     fn equivalent(&self, key: &Alias<K>) -> bool {
-        self.0.equivalent(&key.0)
+        self.0.equivalent(key.get())
     }
 }
 
@@ -140,13 +153,13 @@ impl<K, V> InertMap<K, V> {
 
     /// All entries, in no particular order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&K, &V)> + Clone {
-        self.map.iter().map(|(key, value)| (&*key.0, &*value.0))
+        self.map.iter().map(|(key, value)| (key.get(), value.get()))
     }
 
     /// The value of a key.
     #[inline]
     pub fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<&V> {
-        self.map.get(&Ask(key)).map(|value| &*value.0)
+        self.map.get(&Ask(key)).map(Alias::get)
     }
 
     /// True if the key is there.
@@ -353,12 +366,12 @@ impl<K: Inert + Hash + Eq, V: Inert> InertWriteGuard<'_, K, V> {
     fn take(&mut self, dead: (Option<Alias<K>>, Option<Alias<V>>)) -> Option<&V> {
         self.taken.push(dead);
         let (_, value) = self.taken.last()?;
-        value.as_ref().map(|value| &*value.0)
+        value.as_ref().map(Alias::get)
     }
 
     /// Keeps the entries for which `keep` is true.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &V) -> bool) {
-        let entries = self.write.map.iter().filter(|(key, value)| !keep(&key.0, &value.0));
+        let entries = self.write.map.iter().filter(|(key, value)| !keep(key.get(), value.get()));
         let leaving: Vec<Alias<K>> = entries.map(|(key, _)| key.duplicate()).collect();
         for key in leaving {
             let value = self.change(|map, log| map.remove(log, &key));
@@ -391,9 +404,10 @@ impl<K: Inert + Hash + Eq, V: Inert> InertWriteGuard<'_, K, V> {
 
     fn discard_now(&mut self) {
         let staged = self.write.take_staged();
+        // What was taken out is the readable copy's (N3): forgotten before anything can panic, it is never dropped as if it were the batch's.
+        self.taken.clear();
         // First a copy without them, then they may go (N3).
         self.write.make_whole();
-        self.taken.clear();
         drop_put_in(staged);
     }
 }

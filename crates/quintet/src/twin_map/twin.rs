@@ -4,18 +4,23 @@
 //!             guard: drain the readers, replay the log                       publish
 //!   STALE ───────────────────────────────────────────▶ FRESH ─────────────────────────────▶ STALE
 //!   log: to be replayed          │                      log: staged     (the places change roles)
-//!                                │ a panic, a different outcome        │ a panic in a first application; discard
+//!                                │ a panic, a different outcome        │ a panic in a first application: undo; discard
 //!                                ▼                                     ▼
 //!                             BROKEN ── guard: drain, rebuild from the readable copy, apply what is staged ──▶ FRESH
+//!                                    ── within a guard: the same without the drain
 //! ```
 //!
 //! **X1.** STALE: the writable copy lacks exactly the operations of the log. FRESH: it has exactly those beyond the readable one.
 //! BROKEN: it is not to be trusted; the readable copy plus the log is the truth.
-//! **X2.** Only a FRESH copy is handed out or published.
+//! **X2.** Only a FRESH copy is changed or published, and a guard is given out with a FRESH copy only. While it lives, it shows that copy, or, while no copy
+//! with the batch can be had (the repair after a panic has panicked, too), the readable one; never one in doubt.
 //! **X3.** The phase is what counts, not whether a guard's drop ran: after a forgotten guard the batch is still staged, and the next
 //! guard goes on with it.
-//! **X4.** The phase is BROKEN while user code runs on the writable copy: a panic needs nobody to clean up.
+//! **X4.** The phase is BROKEN while user code runs on the writable copy: a panic leaves no copy that is trusted wrongly. What the panicking change has
+//! logged is taken out of the log again, and the copy is made anew: the change has not happened.
 //! **X5.** What falls out of the second copy is dropped after the copies agree, each piece under its own catch.
+//! **X6.** User code never runs while a lock of this room is held, but for that of a `Front` (F3 there); the writer itself is borrowed exclusively, so that
+//! nothing it calls can call it.
 
 use super::absorb::Absorb;
 use super::core::Core;
@@ -75,6 +80,8 @@ pub struct Twin<T: Absorb<Op>, Op> {
     log: VecDeque<Op>,
     /// What fell out of the second copy (X5).
     old: Vec<T::Old>,
+    /// Somebody else drops it.
+    keeps_old: bool,
     phase: Phase,
     /// Where readers are sent.
     readable: Place,
@@ -122,6 +129,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             core,
             log: VecDeque::new(),
             old: Vec::new(),
+            keeps_old: false,
             phase: Phase::Stale,
             readable: Place::ALL[0],
             writable: Place::ALL[1],
@@ -210,7 +218,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             self.repair();
         }
         self.phase = Phase::Fresh;
-        let panic = drop_each(self.old.drain(..));
+        let panic = if self.keeps_old { None } else { drop_each(self.old.drain(..)) };
         self.old.shrink_to(KEPT);
         self.log.shrink_to(KEPT);
         match panic {
@@ -287,8 +295,8 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         self.phase = Phase::Fresh;
     }
 
-    /// Changes the writable copy. `change` must log exactly what it has done when it returns; if it panics, the copy is
-    /// rebuilt from the log (X4).
+    /// Changes the writable copy. `change` must log exactly what it has done when it returns; if it panics, what it has logged is given up and
+    /// the copy is made anew (X4).
     ///
     /// Only within a guard.
     fn change<R>(&mut self, change: impl FnOnce(&mut T, &mut VecDeque<Op>) -> R) -> R {
@@ -297,13 +305,26 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         }
         debug_assert_eq!(self.phase, Phase::Fresh);
         self.phase = Phase::Broken;
-        // SAFETY: a guard exists, so `ready` has drained the place (D2).
-        let slot = unsafe { self.core.slot_mut(self.writable) };
+        let undo = Undo { staged: self.log.len(), twin: self };
+        // SAFETY: a guard exists, so `ready` has drained the place (D2), and nothing else refers to it: what the guard has shown was borrowed from
+        // the guard, and a repair comes after `change` has ended.
+        let slot = unsafe { undo.twin.core.slot_mut(undo.twin.writable) };
         // SAFETY: the writable place holds a copy once it is FRESH (X1).
         let copy = unsafe { slot.as_mut().unwrap_unchecked() };
-        let answer = change(copy, &mut self.log);
-        self.phase = Phase::Fresh;
+        let answer = change(copy, &mut undo.twin.log);
+        undo.twin.phase = Phase::Fresh;
+        std::mem::forget(undo);
         answer
+    }
+
+    /// What fell out of the second copy, for somebody who drops it later (X5).
+    pub(super) fn take_old(&mut self) -> Vec<T::Old> {
+        std::mem::take(&mut self.old)
+    }
+
+    /// Leaves what falls out of the second copy to [`take_old`](Self::take_old).
+    pub(super) fn keep_old(&mut self) {
+        self.keeps_old = true;
     }
 
     fn publish(&mut self) -> u64 {
@@ -335,6 +356,25 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         }
         self.phase = Phase::Broken;
         drop_each(self.log.drain(..));
+    }
+}
+
+/// A change under way. Dropped by a panic, it makes the change undone (X4).
+struct Undo<'t, T: Absorb<Op>, Op> {
+    twin: &'t mut Twin<T, Op>,
+    /// What was logged before.
+    staged: usize,
+}
+
+impl<T: Absorb<Op>, Op> Drop for Undo<'_, T, Op> {
+    #[cold]
+    fn drop(&mut self) {
+        let Self { twin, staged } = self;
+        drop_each(twin.log.drain(*staged..));
+        // A second panic while one is under way would end the process. If there is one, the phase stays BROKEN.
+        if let Err(payload) = caught(|| twin.repair()) {
+            drop_each(std::iter::once(payload));
+        }
     }
 }
 
@@ -393,6 +433,11 @@ impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
         drop_each(self.twin.log.drain(keep..));
     }
 
+    /// As [`Twin::take_old`].
+    pub(super) fn take_old(&mut self) -> Vec<T::Old> {
+        self.twin.take_old()
+    }
+
     /// As [`Twin::take_staged`].
     pub(super) fn take_staged(&mut self) -> Vec<Op> {
         self.twin.take_staged()
@@ -429,8 +474,11 @@ impl<T: Absorb<Op>, Op> Deref for Write<'_, T, Op> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: the guard borrows the writer: nobody writes the place while the reference lives, and it holds a copy (X1).
-        unsafe { self.twin.core.copy(self.twin.writable) }
+        let is_fresh = self.twin.phase == Phase::Fresh;
+        let place = if is_fresh { self.twin.writable } else { self.twin.readable }; // (X2)
+        // SAFETY: the guard borrows the writer: nobody writes either place while the reference lives. The readable one holds a copy always (D1), the
+        // writable one if it is FRESH (X1).
+        unsafe { self.twin.core.copy(place) }
     }
 }
 

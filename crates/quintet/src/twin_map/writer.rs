@@ -3,7 +3,7 @@
 use super::entry::Entry;
 use super::inert::{Inert, InertMap, InertWriter};
 use super::reader::{Reader, SharedReader};
-use super::table::{Op, TwinMap};
+use super::table::{Fallen, Op, TwinMap};
 use super::twin::{Acquire, Stalled, Twin, TwinStats, Write};
 use super::wait::GuardError;
 use crate::hash::DefaultHashBuilder;
@@ -197,6 +197,16 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Writer<K, V, S> {
         self.twin.shared_reader()
     }
 
+    /// Leaves what falls out of the second copy to `take_old`.
+    pub(super) fn keep_old(&mut self) {
+        self.twin.keep_old();
+    }
+
+    /// What fell out of the second copy and is to be dropped.
+    pub(super) fn take_old(&mut self) -> Vec<Fallen<K, V>> {
+        self.twin.take_old()
+    }
+
     /// The version that readers see. It counts the publishes.
     pub fn version(&self) -> u64 {
         self.twin.version()
@@ -289,6 +299,11 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> WriteGuard<'a, 
     /// Gives up all changes of this batch. The next guard copies the whole map.
     pub fn discard(self) {
         self.write.discard();
+    }
+
+    /// As [`Writer::take_old`].
+    pub(super) fn take_old(&mut self) -> Vec<Fallen<K, V>> {
+        self.write.take_old()
     }
 
     /// Gives up the changes behind the first `keep`; the copy is made anew before it is used again.

@@ -8,6 +8,9 @@ use std::num::{
 /// Only this crate and its macro say what a word is.
 #[doc(hidden)]
 pub mod sealed {
+    /// What a word is, under a name that no caller of the macro can shadow.
+    pub type Bits = u64;
+
     /// The two directions.
     ///
     /// # Safety
@@ -144,15 +147,18 @@ impl<T: Sync> Word for &'static T {}
 #[macro_export]
 macro_rules! word_type {
     ($name:ident($inner:ty)) => {
-        // SAFETY: both directions are those of the only field.
+        // The field has this very type. Values and references coerce where another type is expected (`&&T` becomes `&T`, and is another
+        // word); pointers to values of two types do not.
+        const _: fn(&mut $name) -> *mut $inner = |value| &raw mut value.0;
+        // SAFETY: both directions are those of the only field: `Self(..)` compiles for one field alone, and the line above for its type alone.
         unsafe impl $crate::word_map::sealed::Sealed for $name {
             #[inline(always)]
-            fn to_word(self) -> u64 {
+            fn to_word(self) -> $crate::word_map::sealed::Bits {
                 $crate::word_map::sealed::Sealed::to_word(self.0)
             }
             #[inline(always)]
-            unsafe fn from_word(word: u64) -> Self {
-                // SAFETY: made by `to_word` above, so by that of the field.
+            unsafe fn from_word(word: $crate::word_map::sealed::Bits) -> Self {
+                // SAFETY: made by `to_word` above, so by that of the field, whose type is `$inner`.
                 Self(unsafe { <$inner as $crate::word_map::sealed::Sealed>::from_word(word) })
             }
         }
