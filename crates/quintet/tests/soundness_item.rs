@@ -2,11 +2,13 @@
 //! Run under AddressSanitizer too; without it, an item knows when it is used after its drop.
 
 use quintet::ItemSet;
-use quintet::item_set::{Entrance, Handle, Item};
+use quintet::item_set::{Entrance, Handle, Item, Keyed};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, Hash, Hasher};
+use std::mem::forget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 const ALIVE: u64 = 0x5eed_a11e_0f1d_ea5e;
 
@@ -51,7 +53,8 @@ impl Item for Record {
 
     fn matches(&self, key: &u64) -> bool {
         self.assert_alive();
-        if let Some(inside) = INSIDE.with_borrow_mut(Option::take) {
+        // Gone with the other locals of a thread that ends.
+        if let Ok(Some(inside)) = INSIDE.try_with(|slot| slot.borrow_mut().take()) {
             inside();
         }
         self.key == *key
@@ -169,4 +172,198 @@ fn a_foreign_hash_finds_nothing_and_breaks_nothing() {
     handle.clear();
     handle.put(Record::new(1, 1));
     assert_eq!(handle.get(&1).map(|item| item.value), Some(1));
+}
+
+type Plain = ItemSet<Box<Record>>;
+
+/// Replaces, grows, shrinks and frees.
+fn churn(set: &Plain) {
+    let mut handle = set.handle();
+    for key in 0..2_000 {
+        handle.put(Record::new(key, 1));
+    }
+    handle.retain(|item| item.key < 10);
+    handle.shrink_to_fit();
+    handle.flush();
+}
+
+/// Forgotten handles, guards, iterators, rests and removed items hold memory back at worst.
+#[test]
+fn what_is_forgotten_holds_memory_back_at_worst() {
+    let set = Plain::new();
+    let mut handle = set.handle();
+    handle.put(Record::new(1, 1));
+    forget(handle.iter());
+    forget(handle.iter_exact());
+    forget(handle.remove_owned(&1));
+    forget(handle.offline());
+    forget(set.pin());
+    forget(set.pin().iter());
+    forget(set.handle());
+    churn(&set);
+    assert_eq!(handle.get(&1).map(|item| item.value), Some(1));
+    handle.quiescent();
+    assert_eq!(set.pin().get(&1).map(|item| item.value), Some(1));
+    drop(handle);
+    churn(&set);
+    assert_eq!(set.len(), 10);
+}
+
+/// A thread that ends with a forgotten guard, while the set goes.
+#[test]
+fn a_thread_that_forgot_a_guard_ends_while_the_set_goes() {
+    for turn in 0..200 {
+        let set = Arc::new(Plain::new());
+        set.pin().put(Record::new(1, 1));
+        let shared = Arc::clone(&set);
+        let thread = std::thread::spawn(move || {
+            forget(shared.pin());
+            shared.pin().put(Record::new(1, turn));
+            // Its seat is given up when its locals go, which is after this.
+            drop(shared);
+        });
+        while Arc::strong_count(&set) > 1 {
+            std::hint::spin_loop();
+        }
+        drop(set);
+        thread.join().unwrap();
+    }
+}
+
+thread_local! {
+    static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+}
+
+/// Works on a set when its thread's locals go.
+struct Late(Arc<Plain>);
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        self.0.pin().put(Record::new(2, 2));
+        forget(self.0.pin());
+        churn(&self.0);
+        assert_eq!(self.0.pin().iter().count(), 10);
+    }
+}
+
+#[test]
+fn a_set_is_used_while_the_locals_of_a_thread_go() {
+    for first in [true, false] {
+        let set = Arc::new(Plain::new());
+        let shared = Arc::clone(&set);
+        let set_up = move || {
+            // Locals go in the order opposite to that of their first use.
+            if first {
+                shared.pin().put(Record::new(1, 1));
+            }
+            LATE.set(Some(Late(Arc::clone(&shared))));
+            shared.pin().put(Record::new(1, 1));
+        };
+        std::thread::spawn(set_up).join().unwrap();
+        assert_eq!(set.pin().get(&2).map(|item| item.value), Some(1));
+    }
+}
+
+#[test]
+fn extremes_of_capacity_are_errors() {
+    for capacity in [usize::MAX, isize::MAX as usize, usize::MAX / 32, 1 << 48] {
+        assert!(Plain::builder().capacity(capacity).try_build().is_err());
+        let set = Plain::new();
+        assert!(set.handle().try_reserve(capacity).is_err());
+        set.pin().put(Record::new(1, 1));
+        assert!(set.pin().try_reserve(capacity).is_err());
+        assert!(set.pin().get(&1).is_some());
+    }
+    for (capacity, shards) in [(0, 0), (1, 1), (1, usize::MAX), (0, 3)] {
+        let set = Plain::builder().capacity(capacity).shards(shards).build();
+        set.pin().put(Record::new(u64::MAX, 1));
+        set.pin().shrink_to_fit();
+        assert!(set.pin().get(&u64::MAX).is_some());
+    }
+}
+
+/// An item without bytes: all of them lie at one address, and all have one key.
+#[derive(Debug)]
+struct Nothing;
+
+static NOTHINGS: AtomicUsize = AtomicUsize::new(0);
+
+impl Drop for Nothing {
+    fn drop(&mut self) {
+        NOTHINGS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Keyed for Nothing {
+    type Key = ();
+    fn key(&self) -> &() {
+        &()
+    }
+}
+
+#[test]
+fn items_without_a_size_are_dropped_once_each() {
+    let set = ItemSet::<Box<Nothing>>::new();
+    let mut handle = set.handle();
+    assert!(handle.put(Nothing).is_none() && handle.put(Nothing).is_some());
+    assert!(handle.insert_new(Nothing).is_err() && handle.remove(&()).is_some());
+    assert!(handle.remove(&()).is_none());
+    handle.put(Nothing);
+    assert_eq!(handle.iter().count(), 1);
+    handle.flush();
+    drop(handle);
+    drop(set);
+    assert_eq!(NOTHINGS.load(Ordering::Relaxed), 4);
+}
+
+/// Items that lie at multiples of a page.
+#[repr(align(4096))]
+struct Page(u64);
+
+impl Keyed for Page {
+    type Key = u64;
+    fn key(&self) -> &u64 {
+        &self.0
+    }
+}
+
+#[test]
+fn items_of_large_alignment_lie_where_they_must() {
+    let boxed = ItemSet::<Box<Page>>::new();
+    let shared = ItemSet::<Arc<Page>>::new();
+    for key in 0..100 {
+        boxed.pin().put(Page(key));
+        shared.pin().put(Page(key));
+    }
+    let (boxed, shared) = (boxed.pin(), shared.pin());
+    for page in boxed.iter().chain(shared.iter()) {
+        assert_eq!((&raw const *page).addr() % 4096, 0);
+    }
+    assert_eq!(boxed.remove(&5).map(|page| page.0), Some(5));
+    assert_eq!(shared.get_arc(&5).map(|page| Arc::strong_count(&page)), Some(1));
+}
+
+/// In a child of a process its own tables work on.
+#[test]
+#[cfg(unix)]
+fn a_forked_child_uses_the_set() {
+    let set = Plain::new();
+    churn(&set);
+    let handle = set.handle();
+    // SAFETY: the child works on this set, which no other thread knows, and leaves without unwinding or running destructors.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let worked = catch_unwind(AssertUnwindSafe(|| {
+            churn(&set);
+            handle.put(Record::new(100, 1));
+            set.pin().get(&5).is_some() && handle.iter().count() == 11
+        }));
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(i32::from(!worked.unwrap_or(false))) };
+    }
+    let mut status = -1;
+    // SAFETY: waits for the child made above.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0, "the child failed");
+    assert!(set.pin().get(&100).is_none(), "the parent's own");
 }

@@ -24,8 +24,9 @@ fn an_item_outlives_its_guard(set: &Set) {
 }
 
 fn an_item_of_a_guard_without_a_name(set: &Set) {
-    let kept = set.pin().get("x"); //~ E0716
-    println!("{}", kept.is_some());
+    let mut kept = None;
+    kept = set.pin().get("x"); //~ E0716
+    println!("{}", kept.is_some_and(|word: &Word| word.0.is_empty()));
 }
 
 fn an_item_outlives_its_handle(set: &Set) {

@@ -32,7 +32,8 @@ fn an_iterator_outlives_its_handle(map: &Map) {
 }
 
 fn an_iterator_outlives_its_guard(map: &Map) {
-    let kept: Iter<'_, u64, u64> = map.pin().iter(); //~ E0716
+    let mut kept: Option<Iter<'_, u64, u64>> = None;
+    kept = Some(map.pin().iter()); //~ E0716
     drop(kept);
 }
 
@@ -52,9 +53,9 @@ fn a_map_goes_while_its_handle_lives() {
     drop(handle);
 }
 
-fn a_word_lives_less_than_its_map<'a>(number: &'a u64) {
+fn a_word_lives_less_than_its_map<'a>(_number: &'a u64) {
     let _ = WordMap::<u64, &'static u64>::new();
-    let _ = WordMap::<u64, &'a u64>::new(); //~ borrowed data escapes outside of function
+    let _ = WordMap::<u64, &'a u64>::new(); //~ lifetime may not live long enough
 }
 
 fn main() {}
