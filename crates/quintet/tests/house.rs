@@ -105,3 +105,36 @@ fn platform_switches_live_in_three_rooms() {
         }
     }
 }
+
+/// Every name in the tables of `docs/soundness.md` is a test that exists: `function`, `file::function`, or `folder/program::part` of a program that
+/// must not compile.
+#[test]
+fn every_test_that_the_soundness_page_names_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/soundness.md")).unwrap();
+    let mut files = Vec::new();
+    sources(&root.join("src"), &mut files);
+    sources(&root.join("tests"), &mut files);
+    let texts: Vec<_> =
+        files.iter().map(|file| (file, fs::read_to_string(file).unwrap())).collect();
+    let has = |file: &str, function: &str| {
+        let kinds =
+            [format!("fn {function}("), format!("fn {function}<"), format!("mod {function} ")];
+        let named = |path: &Path| file.is_empty() || path.with_extension("").ends_with(file);
+        texts.iter().any(|(path, text)| named(path) && kinds.iter().any(|kind| text.contains(kind)))
+    };
+    let mut cells = 0;
+    // The first row of a table names types.
+    for row in page.lines().filter(|line| line.starts_with('|') && !line.starts_with("| |")) {
+        // Names in backticks, behind the first column; those of types are capitalized.
+        for name in row.split('|').skip(2).flat_map(|cell| cell.split('`').skip(1).step_by(2)) {
+            if name.starts_with(|letter: char| letter.is_ascii_uppercase()) {
+                continue;
+            }
+            let (file, function) = name.rsplit_once("::").unwrap_or(("", name));
+            assert!(has(&file.replace("::", "/"), function), "no test `{name}`: {row}");
+            cells += 1;
+        }
+    }
+    assert!(cells > 50, "the page has tables");
+}

@@ -8,7 +8,7 @@
 use quintet::internal::tier::{Geometry, Heap, InputHash, Map, MapError, Owner, Peers};
 use quintet::internal::{Barrier, Domain, Retired, Visit};
 use quintet::item_set::Keyed;
-use quintet::{ItemSet, WordMap, twin_map};
+use quintet::{ItemSet, SeenPrints, SeenSet, WordMap, seen_set, twin_map};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -24,7 +24,12 @@ fn main() {
         ("reclaim", reclaim),
         ("word map", word_map),
         ("item set", item_set),
+        ("seen set", seen_set),
+        ("seen set together", seen_set_together),
+        ("seen set nested", seen_set_nested),
         ("twin map", twin_map),
+        ("twin map inert", twin_map_inert),
+        ("twin map front", twin_map_front),
         ("tier map", tier_map),
     ];
     for (name, scenario) in scenarios {
@@ -176,6 +181,103 @@ fn item_set() {
     crew([0, 1, 2, 3].map(|thread| task(thread, Arc::clone(&set))));
 }
 
+/// Four threads take the same boxed records in, alone and in batches, while the set grows many times and a fifth walks over it: of each one stays, the others
+/// are dropped. Tables are left and freed, and records lie where tables lay.
+fn seen_set() {
+    let set = Arc::new(SeenSet::<Box<[u64; 2]>>::builder().parents(true).build());
+    let task = |thread: u64, set: Arc<SeenSet<Box<[u64; 2]>>>| -> Box<dyn FnOnce() + Send> {
+        Box::new(move || {
+            let handle = set.handle();
+            let record = |n: u64| Box::new([n, !n]);
+            let root = handle.insert(record(u64::MAX)).id();
+            for n in 0..6_000 {
+                let n = (n * 7 + thread * 1_500) % 6_000;
+                match n % 3 {
+                    0 => {
+                        let insertion = handle.insert_from(record(n), root, n as u32);
+                        let id = insertion.id();
+                        assert_eq!(set.get(id).map(|kept| kept[1]), Some(!n));
+                        // A batch may have been first, without a parent.
+                        let origin = (set.parent(id), set.label(id));
+                        assert!(!insertion.is_new() || origin == (Some(root), n as u32));
+                    }
+                    _ => handle.insert_many((n..n + 3).map(record), |insertion| {
+                        assert!(set.get(insertion.id()).is_some_and(|kept| kept[0] == !kept[1]));
+                    }),
+                }
+                assert!(handle.contains(&record(n)));
+            }
+        })
+    };
+    let walk = Arc::clone(&set);
+    let [first, second, third, fourth] = [0, 1, 2, 3].map(|thread| task(thread, Arc::clone(&set)));
+    let fifth = Box::new(move || {
+        for _ in 0..20 {
+            assert!(walk.iter().all(|(id, record)| {
+                record[0] == !record[1] && walk.get(id).is_some_and(|kept| kept == record)
+            }));
+        }
+    });
+    crew([first, second, third, fourth, fifth]);
+    assert_eq!(set.iter().count(), set.len());
+    assert!((6_001..6_004).contains(&set.len()), "{}", set.len());
+}
+
+/// Everybody meets, moves the set and goes on; byte strings of all lengths, and fingerprints.
+fn seen_set_together() {
+    let builder = SeenSet::<[u8]>::builder().growth(seen_set::Growth::Together);
+    let (set, prints) = (Arc::new(builder.build::<[u8]>()), Arc::new(builder.build_prints()));
+    let task = |thread: u64, set: Arc<SeenSet<[u8]>>, prints: Arc<SeenPrints>| {
+        let work = move || {
+            let (mut handle, other) = (set.handle(), prints.handle());
+            for n in 0..3_000u64 {
+                let n = (n + thread * 1_000) % 3_000;
+                let text = vec![n as u8; (n % 40) as usize];
+                let id = handle.insert(&text).id();
+                assert_eq!(set.get(id), Some(&text[..]));
+                assert!(handle.contains(&text));
+                if n % 256 == 0 {
+                    drop(handle.offline());
+                }
+            }
+            drop(handle);
+            (0..3_000).for_each(|n| {
+                other.insert(&n);
+            });
+        };
+        Box::new(work) as Box<dyn FnOnce() + Send>
+    };
+    crew([0, 1, 2].map(|thread| task(thread, Arc::clone(&set), Arc::clone(&prints))));
+    assert_eq!((set.iter().count(), prints.len()), (set.len(), 3_000));
+}
+
+/// User code that works on the set from inside its operations, while another thread makes it grow.
+fn seen_set_nested() {
+    let set = Arc::new(SeenSet::<u64>::new());
+    let task = |thread: u64, set: Arc<SeenSet<u64>>| -> Box<dyn FnOnce() + Send> {
+        Box::new(move || {
+            let handle = set.handle();
+            let base = thread << 32;
+            let records = (0..600).map(|n| base + n).inspect(|n| {
+                (0..8).for_each(|more| {
+                    handle.insert(1 << 60 | n << 8 | more);
+                });
+            });
+            handle.insert_many(records, |insertion| {
+                let own = *set.get(insertion.id()).unwrap();
+                handle.insert_many((0..4).map(|n| 1 << 61 | own << 8 | n), |inner| {
+                    assert!(set.get(inner.id()).is_some());
+                });
+                if own % 64 == 0 {
+                    assert!(set.iter().take(50).all(|(id, _)| set.get(id).is_some()));
+                }
+            });
+        })
+    };
+    crew([0, 1, 2].map(|thread| task(thread, Arc::clone(&set))));
+    assert_eq!((set.iter().count(), set.len()), (3 * 600 * 13, 3 * 600 * 13));
+}
+
 /// One writer publishes, readers check that each guard sees one version.
 fn twin_map() {
     let (mut writer, reader) = twin_map::new::<u64, u64>();
@@ -206,6 +308,55 @@ fn twin_map() {
         }),
     ]);
     drop(reader);
+}
+
+/// Boxes of which two copies hold the same bytes: replaced, removed and handed back while readers look.
+fn twin_map_inert() {
+    let (mut writer, reader) = twin_map::Builder::new().build_inert::<u64, Box<u64>>();
+    let task = |reader: twin_map::Reader<twin_map::InertMap<u64, Box<u64>>>| {
+        let work = move || {
+            for _ in 0..5_000 {
+                assert!(reader.guard().iter().all(|(key, value)| **value % 16 == *key));
+            }
+        };
+        Box::new(work) as Box<dyn FnOnce() + Send>
+    };
+    let [first, second] = [reader.clone(), reader.clone()].map(task);
+    let write = Box::new(move || {
+        for round in 0..1_000u64 {
+            let mut guard = writer.guard();
+            guard.insert(round % 16, Box::new(round));
+            if round % 5 == 0 {
+                guard.remove(&(round / 5 % 16));
+            }
+            match round % 11 {
+                0 => guard.discard(),
+                _ => assert!(guard.publish() > 0),
+            }
+            assert!(writer.evicted().all(|old| *old < 1_000));
+        }
+        drop(writer);
+    });
+    crew([first, second, write]);
+    drop(reader);
+}
+
+/// Many writers by one front, whose batches are combined.
+fn twin_map_front() {
+    let (writer, reader) = twin_map::new::<u64, Box<u64>>();
+    let front = writer.into_front();
+    let task = |thread: u64, front: twin_map::Front<u64, Box<u64>>| -> Box<dyn FnOnce() + Send> {
+        Box::new(move || {
+            for n in 0..300 {
+                let key = thread * 1_000 + n % 10;
+                let batch = [(key, Some(Box::new(n))), (key + 500, None)];
+                assert!(front.commit(batch).unwrap() <= front.version());
+            }
+        })
+    };
+    crew([0, 1, 2].map(|thread| task(thread, front.clone())));
+    assert_eq!(reader.guard().len(), 30);
+    drop((front, reader));
 }
 
 /// Everybody lives.

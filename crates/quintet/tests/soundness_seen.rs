@@ -1,8 +1,13 @@
 //! What safe code might try with a `SeenSet`, and must not succeed with. `docs/soundness.md` says which test stands for what.
 
-use quintet::SeenSet;
-use quintet::seen_set::{Ids, RecordId};
+use quintet::seen_set::{Growth, Ids, RecordId, SeenSetBuilder};
+use quintet::{SeenPrints, SeenSet};
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn panics<R>(f: impl FnOnce() -> R) -> bool {
     catch_unwind(AssertUnwindSafe(f)).is_err()
@@ -68,7 +73,7 @@ macro_rules! aligned {
                 handle.insert_many((0..100).map(|_| Self([7; $size])), |_| ());
                 assert_eq!((set.len(), set.iter().count()), (3_100, 3_100));
                 let places = set.iter().map(|(_, record)| std::ptr::from_ref(record).addr());
-                let places: std::collections::HashSet<_> = places.collect();
+                let places: HashSet<_> = places.collect();
                 assert_eq!(places.len(), 3_100, "each has its place");
                 let sound = |record: &Self| record.0.iter().all(|byte| *byte == 7);
                 assert!(set.iter().all(|(_, record)| sound(record)));
@@ -80,8 +85,8 @@ macro_rules! aligned {
             }
         }
         impl Eq for $name {}
-        impl std::hash::Hash for $name {
-            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        impl Hash for $name {
+            fn hash<H: Hasher>(&self, state: &mut H) {
                 // Some differ, so that lines do not run full of one home.
                 thread_local!(static TURN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
                 TURN.set(TURN.get() + 1);
@@ -110,4 +115,356 @@ fn records_are_aligned_whatever_their_size() {
     let words = SeenSet::<[u64; 0]>::builder().parents(true).build::<[u64; 0]>();
     let id = words.handle().insert([]).id();
     assert_eq!(words.get(id), Some(&[]));
+}
+
+/// Dropped twice, it says so.
+#[derive(Debug)]
+struct Counted {
+    number: u64,
+    alive: Box<AtomicU64>,
+    live: &'static AtomicU64,
+}
+
+thread_local! {
+    /// User code panics when this reaches 1.
+    static FUSE: Cell<usize> = const { Cell::new(0) };
+    /// What the next `Eq` does besides.
+    static DEED: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+}
+
+fn burn() {
+    let left = FUSE.get();
+    FUSE.set(left.saturating_sub(1));
+    assert_ne!(left, 1, "on purpose");
+}
+
+impl Counted {
+    fn new(number: u64, live: &'static AtomicU64) -> Self {
+        live.fetch_add(1, Ordering::Relaxed);
+        Self { number, alive: Box::new(AtomicU64::new(1)), live }
+    }
+
+    fn look(&self) -> u64 {
+        assert_eq!(self.alive.load(Ordering::Relaxed), 1, "looked at after its drop");
+        self.number
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        assert_eq!(self.alive.fetch_sub(1, Ordering::Relaxed), 1, "dropped twice");
+        self.live.fetch_sub(1, Ordering::Relaxed);
+        if !std::thread::panicking() {
+            burn();
+        }
+    }
+}
+
+impl PartialEq for Counted {
+    fn eq(&self, other: &Self) -> bool {
+        burn();
+        let deed = DEED.with_borrow_mut(Option::take);
+        deed.into_iter().for_each(|deed| deed());
+        self.look() == other.look()
+    }
+}
+impl Eq for Counted {}
+impl Hash for Counted {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        burn();
+        self.look().hash(state);
+    }
+}
+
+/// All kinds of sets that a story should hold for.
+fn builders() -> [SeenSetBuilder; 4] {
+    let base = SeenSet::<u64>::builder();
+    let together = base.growth(Growth::Together);
+    [base, base.ids(Ids::Wide).parents(true).segments(1), together, together.max_fill(0.9)]
+}
+
+/// `Hash`, `Eq`, `Drop`, the hasher, the iterator of a batch and what is told panic, each at every moment: a record is in the set once or is dropped.
+#[test]
+fn a_panic_in_user_code_neither_loses_nor_doubles_a_record() {
+    static LIVE: AtomicU64 = AtomicU64::new(0);
+    for builder in builders() {
+        for fuse in 1..180 {
+            FUSE.set(0);
+            let set = builder.build::<Counted>();
+            let handle = set.handle();
+            (0..20).for_each(|n| {
+                let _ = handle.insert(Counted::new(n, &LIVE));
+            });
+            FUSE.set(fuse);
+            for n in 15..40 {
+                let _ = panics(|| handle.insert(Counted::new(n, &LIVE)));
+                let _ = panics(|| set.find(&Counted::new(n, &LIVE)));
+            }
+            let batch = (30..80).map(|n| {
+                burn();
+                Counted::new(n, &LIVE)
+            });
+            let _ = panics(|| handle.insert_many(batch, |_| burn()));
+            FUSE.set(0);
+            let mut numbers: Vec<u64> = set.iter().map(|(_, record)| record.look()).collect();
+            numbers.sort_unstable();
+            let found = numbers.len();
+            numbers.dedup();
+            assert_eq!((numbers.len(), set.len() as u64), (found, LIVE.load(Ordering::Relaxed)));
+            assert!(numbers.iter().all(|n| set.contains(&Counted::new(*n, &LIVE))));
+            // The set goes on.
+            assert!(handle.insert(Counted::new(1_000, &LIVE)).is_new());
+            drop(handle);
+            drop(set);
+            assert_eq!(LIVE.load(Ordering::Relaxed), 0, "fuse {fuse}");
+        }
+    }
+}
+
+/// A record whose `Drop` panics while the set goes: each is dropped at most once.
+#[test]
+fn a_record_that_panics_when_the_set_goes_is_not_dropped_twice() {
+    static LIVE: AtomicU64 = AtomicU64::new(0);
+    let set = SeenSet::<Counted>::new();
+    (0..100).for_each(|n| {
+        let _ = set.handle().insert(Counted::new(n, &LIVE));
+    });
+    FUSE.set(50);
+    assert!(panics(|| drop(set)));
+    FUSE.set(0);
+    assert_eq!(LIVE.load(Ordering::Relaxed), 50, "the rest is leaked");
+}
+
+/// What `Eq` does with the set that calls it: each deed inside each operation.
+#[test]
+fn eq_may_use_the_set_that_calls_it() {
+    static LIVE: AtomicU64 = AtomicU64::new(0);
+    type Deed = fn(Arc<SeenSet<Counted>>);
+    let deeds: [Deed; 6] = [
+        |set| {
+            let _ = set.contains(&Counted::new(3, &LIVE));
+        },
+        |set| {
+            let _ = set.handle().insert(Counted::new(500, &LIVE));
+        },
+        |set| assert!(set.iter().all(|(_, record)| record.look() == record.number)),
+        // Grows, several times.
+        |set| {
+            let handle = set.handle();
+            (10_000..14_000).for_each(|n| {
+                let _ = handle.insert(Counted::new(n, &LIVE));
+            });
+        },
+        |set| drop((set.handle(), set.handle())),
+        // The last but one owner goes.
+        drop,
+    ];
+    for builder in &builders()[..2] {
+        for deed in deeds {
+            for operation in 0..4 {
+                let set = Arc::new(builder.build::<Counted>());
+                let handle = set.handle();
+                (0..10).for_each(|n| {
+                    let _ = handle.insert(Counted::new(n, &LIVE));
+                });
+                let inside = Arc::clone(&set);
+                DEED.with_borrow_mut(|next| *next = Some(Box::new(move || deed(inside))));
+                match operation {
+                    0 => assert!(!handle.insert(Counted::new(5, &LIVE)).is_new()),
+                    1 => assert!(handle.contains(&Counted::new(5, &LIVE))),
+                    2 => assert!(set.contains(&Counted::new(5, &LIVE))),
+                    _ => handle.insert_many((0..40).map(|n| Counted::new(n, &LIVE)), |_| ()),
+                }
+                assert!(DEED.with_borrow(Option::is_none), "the deed was done");
+                let numbers: HashSet<u64> = set.iter().map(|(_, record)| record.look()).collect();
+                assert_eq!((numbers.len(), set.len()), (set.len(), set.iter().count()));
+                assert!((0..10).all(|n| set.contains(&Counted::new(n, &LIVE))));
+                drop(handle);
+            }
+        }
+    }
+    assert_eq!(LIVE.load(Ordering::Relaxed), 0);
+}
+
+/// What the iterator of a batch, and what is told, do with the set and the handle that call them.
+#[test]
+fn a_batch_may_use_the_set_and_the_handle_that_call_it() {
+    for builder in &builders()[..2] {
+        let set = builder.build::<u64>();
+        let handle = set.handle();
+        let records = (0..200).inspect(|n| {
+            assert!(handle.insert(1_000_000 + n).is_new());
+            (0..50).for_each(|more| {
+                let _ = handle.insert(2_000_000 + n * 50 + more);
+            });
+            handle.insert_many([3_000_000 + n], |_| ());
+            assert!(handle.contains(&(1_000_000 + n)) && set.iter().count() > 0);
+        });
+        handle.insert_many(records, |insertion| {
+            let own = *set.get(insertion.id()).unwrap();
+            handle.insert_many((0..20).map(|n| 4_000_000 + own * 20 + n), |inner| {
+                assert!(inner.is_new() && set.get(inner.id()).is_some());
+            });
+        });
+        assert_eq!(set.len(), 200 + 200 + 200 * 50 + 200 + 200 * 20);
+        assert_eq!(set.iter().count(), set.len());
+    }
+}
+
+/// Forgotten, a handle, an iterator or an offline guard holds back memory, and nothing else.
+#[test]
+fn what_is_forgotten_holds_nobody_up() {
+    static LIVE: AtomicU64 = AtomicU64::new(0);
+    let set = SeenSet::<Counted>::new();
+    for round in 0..20 {
+        let handle = set.handle();
+        handle.insert(Counted::new(round, &LIVE));
+        std::mem::forget(set.iter());
+        std::mem::forget(handle);
+    }
+    let handle = set.handle();
+    (0..5_000).for_each(|n| {
+        let _ = handle.insert(Counted::new(n, &LIVE));
+    });
+    drop(handle);
+    assert_eq!(set.iter().count(), 5_000);
+    drop(set);
+    assert_eq!(LIVE.load(Ordering::Relaxed), 0);
+
+    let together = SeenSet::<u64>::builder().growth(Growth::Together).build::<u64>();
+    let mut handle = together.handle();
+    std::mem::forget(handle.offline());
+    std::mem::forget(handle.offline());
+    assert_eq!((0..5_000).filter(|n| handle.insert(*n).is_new()).count(), 5_000);
+    drop(handle);
+    assert_eq!(together.len(), 5_000);
+
+    let prints = SeenPrints::new();
+    std::mem::forget(prints.handle());
+    assert_eq!((0..5_000).filter(|n| prints.handle().insert(n)).count(), 5_000);
+}
+
+/// Handles, iterators and owners of the set go in any order, on any thread.
+#[test]
+fn every_order_of_going_drops_each_record_once() {
+    static LIVE: AtomicU64 = AtomicU64::new(0);
+    for order in 0..6 {
+        let set = Arc::new(SeenSet::<Counted>::new());
+        let (first, second) = (set.handle(), set.handle());
+        (0..300).for_each(|n| {
+            let _ = first.insert(Counted::new(n, &LIVE));
+        });
+        (0..300).for_each(|n| {
+            let _ = second.insert(Counted::new(n, &LIVE));
+        });
+        let iter = set.iter();
+        match order {
+            0 => drop((first, second, iter)),
+            1 => drop((iter, second, first)),
+            2 => drop((second, iter, first)),
+            3 => std::mem::forget((first, iter, second)),
+            4 => std::thread::scope(|scope| {
+                scope.spawn(|| drop(first));
+                scope.spawn(|| drop(second));
+                drop(iter);
+            }),
+            _ => {
+                drop(iter);
+                let moved = std::thread::scope(|scope| scope.spawn(|| first).join().unwrap());
+                assert!(!moved.insert(Counted::new(5, &LIVE)).is_new());
+                drop(second);
+            }
+        }
+        let other = Arc::clone(&set);
+        let thread = std::thread::spawn(move || other.len());
+        drop(set);
+        assert_eq!(thread.join().unwrap(), 300);
+        assert_eq!(LIVE.load(Ordering::Relaxed), 0);
+    }
+}
+
+#[test]
+fn capacities_at_the_ends() {
+    for capacity in [0, 1, 15, 16, 17, 1 << 10] {
+        let set = SeenSet::<u64>::with_capacity(capacity);
+        assert!((0..100).all(|n| set.handle().insert(n).is_new()) && set.len() == 100);
+    }
+    let base = SeenSet::<u64>::builder();
+    for capacity in [isize::MAX as usize, usize::MAX - 1, usize::MAX] {
+        for builder in [base, base.segments(1), base.ids(Ids::Wide), base.growth(Growth::Together)]
+        {
+            let builder = builder.capacity(capacity);
+            assert!(builder.try_build::<u64>().is_err());
+            assert!(builder.try_build::<[u8]>().is_err());
+            assert!(builder.try_build_prints().is_err());
+            assert!(panics(|| builder.build::<u64>()));
+        }
+    }
+    for width in [isize::MAX as usize, usize::MAX - 1, usize::MAX, usize::MAX / 1024 + 2] {
+        assert!(base.width(width).parents(true).try_build::<[u8]>().is_err());
+    }
+    let empty = base.width(0).build::<[u8]>();
+    let id = empty.handle().insert(b"").id();
+    assert_eq!(empty.get(id), Some(&b""[..]));
+    assert!(empty.handle().try_insert(b"x").is_err());
+    for segments in [0, 1, usize::MAX] {
+        let set = base.segments(segments).max_fill(f64::NAN).build::<u64>();
+        assert!(set.handle().insert(1).is_new());
+    }
+    assert!(base.budget(0).build::<u64>().handle().try_insert(1).is_err());
+}
+
+/// A thread's own data outlives what a table keeps per thread, or not: both orders.
+#[test]
+fn sets_are_usable_in_thread_local_destructors() {
+    struct Late(Arc<SeenSet<u64>>, u64);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            let Self(set, first) = self;
+            let handle = set.handle();
+            (*first..*first + 500).for_each(|n| assert!(handle.insert(n).is_new()));
+            assert!(set.contains(first) && set.iter().count() >= 500);
+        }
+    }
+    thread_local! {
+        static BEFORE: RefCell<Option<Late>> = const { RefCell::new(None) };
+        static AFTER: RefCell<Option<Late>> = const { RefCell::new(None) };
+    }
+    let set = Arc::new(SeenSet::<u64>::new());
+    let own = Arc::clone(&set);
+    let thread = std::thread::spawn(move || {
+        BEFORE.with_borrow_mut(|late| *late = Some(Late(Arc::clone(&own), 1_000)));
+        assert!(!own.contains(&1));
+        AFTER.with_borrow_mut(|late| *late = Some(Late(own, 2_000)));
+    });
+    thread.join().unwrap();
+    assert_eq!(set.len(), 1_000);
+}
+
+/// A child that was forked while nobody else used the set has it as it was, and works on it.
+#[cfg(unix)]
+#[test]
+fn a_forked_child_works_on_its_copy() {
+    let set = SeenSet::<u64>::new();
+    let handle = set.handle();
+    (0..1_000).for_each(|n| {
+        let _ = handle.insert(n);
+    });
+    let iter = set.iter();
+    // SAFETY: the child calls nothing but this set, and leaves without running anybody's exit code.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let right = !panics(|| {
+            assert!((0..1_000).all(|n| !handle.insert(n).is_new()));
+            assert!((1_000..5_000).all(|n| handle.insert(n).is_new()));
+            assert!(set.contains(&4_999) && set.iter().count() == 5_000 && iter.count() >= 1_000);
+        });
+        // SAFETY: ends this process.
+        unsafe { libc::_exit(i32::from(!right)) };
+    }
+    let mut status = -1;
+    // SAFETY: waits for the child made above.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0);
+    assert_eq!(set.len(), 1_000);
 }

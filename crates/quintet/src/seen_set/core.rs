@@ -19,8 +19,16 @@
 //! `table`); if it was in T, the probe has found it before.
 //! **I2.** `contains` goes the same way and may stop at an EMPTY of T: nobody has passed it for this key.
 //! **I3.** An insert takes effect by its exchange, a lookup by the load that ends its last probe.
-//! **I4.** User code (`Eq` of records) runs only while nothing is half done: no lock is held, no record is in flight, and the section
-//! keeps the tables in place.
+//! **I4.** User code runs only while nothing is half done: no lock is held and no record is in flight. `Hash` runs before the section is entered (in a batch,
+//! between inserts), `Eq` between the loads of a probe. It may use the set, by this handle too, and then its operations nest in this one:
+//! - Leaving a nested section ends no outer one, so the table in which this operation probes stays in place, though it may have been left meanwhile.
+//!   That is noticed as ever: by FROZEN, by a full circle, or by a failed exchange.
+//! - Every operation has its own view, with its own `upper`. A link is followed only if the view's check says yes: the era is the upper end that *this* operation
+//!   knows of, or it has announced the end of time itself. That a nested operation has announced more does not count: what lies behind a link
+//!   that was loaded before may be gone. Otherwise this operation begins again at the root, a lookup as well as an insert.
+//!
+//! **I5.** Between the exchange that puts a record in and the moment its caller forgets it nothing panics: no user code runs there. So a record is dropped by its
+//! caller or by the set, never by both.
 
 use super::arena::Desk;
 use super::budget::{Account, SeenError};
@@ -213,8 +221,8 @@ impl Core {
         if !section.check() {
             return Err(Stop::Restart);
         }
-        // SAFETY: tables are retired, never freed directly, and the section has checked that this one is not freed
-        // before the section is left, which outlives the borrow.
+        // SAFETY: tables are retired, never freed directly, and the operation's own view has checked, after the load, that this one is not freed
+        // before its section is left (I4), which outlives the borrow; nested operations, panics and forgotten guards only keep a section longer.
         Ok(unsafe { table.as_ref() })
     }
 

@@ -186,7 +186,7 @@ impl<T: Hash + Eq + Send + Sync, S: BuildHasher> Handle<'_, T, S> {
         let hash = self.set.hasher.hash_one(&record);
         let outcome = self.insert_by(hash, &mut self.entry(&record, origin))?;
         if outcome.new {
-            // Its bits are the set's now.
+            // Its bits are the set's now (I5).
             std::mem::forget(record);
         }
         Ok(self.insertion(outcome))

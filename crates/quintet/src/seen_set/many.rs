@@ -13,7 +13,7 @@
 //! if the exchange of an EMPTY there succeeds, the record was nowhere in the table, however long ago the look was. If it fails, the insert begins anew.
 //! If there was neither, the home line is full of others and stays so: the search goes on behind it.
 //! **K4.** One section spans `fill`, `look` and `finish`, so that the tables stay in place. User code runs inside it (the caller's iterator, `Hash`, `Eq`, what
-//! is told); it may use the set, by this handle too, and if it takes long it holds back the memory of tables that are left meanwhile. The section is
+//! is told); it may use the set, by this handle too, in sections and views of its own (I4 of `core`), and if it takes long it holds back the memory of tables that are left meanwhile. The section is
 //! renewed when the era has changed, that is, when there is something to hold back.
 //! **K5.** No branch of `look` depends on what it reads: lines that arrive late hold up nothing but their own answers.
 
@@ -179,7 +179,7 @@ impl Core {
             let turned = self.split.turn(kind.hash(&item));
             let outcome = self.insert_long(access, None::<&Brief<'_>>, turned, &item, kind)?;
             if outcome.new {
-                // Its bits are the set's now.
+                // Its bits are the set's now (I5).
                 std::mem::forget(item);
             }
             kind.tell(outcome);

@@ -299,7 +299,8 @@ impl<R: Record + ?Sized, S> Drop for SeenSet<R, S> {
         if R::NEEDS_DROP {
             let (core, records) = (&self.core, &self.records);
             core.for_each_word(|word| {
-                // SAFETY: the set goes, nobody has a handle or a reference, and each word comes once.
+                // SAFETY: the set goes: whoever has a handle, an iterator or a reference borrows it, and one that was forgotten is not used again. Each
+                // word comes once (I1). If a record's drop panics, the others are left alone.
                 unsafe { records.drop_record(core.split.id(word)) };
             });
         }

@@ -117,9 +117,10 @@ pub(crate) struct Records<R: ?Sized> {
     /// Bytes from a record's place to its content.
     head: usize,
     width: Option<usize>,
-    /// Owns records, and takes them in through a shared reference: invariant in `R`, so that a set is never taken for one of records that live
+    owned: PhantomData<Box<R>>,
+    /// Records come in through a shared reference. With the above: invariant in `R`, so that a set is never taken for one of records that live
     /// longer or less long.
-    records: PhantomData<(Box<R>, fn(Box<R>))>,
+    taken_in: PhantomData<fn(Box<R>)>,
 }
 
 impl<R: Record + ?Sized> Records<R> {
@@ -148,7 +149,8 @@ impl<R: Record + ?Sized> Records<R> {
             wide,
             head,
             width: builder.width,
-            records: PhantomData,
+            owned: PhantomData,
+            taken_in: PhantomData,
         })
     }
 

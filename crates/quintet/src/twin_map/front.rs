@@ -77,8 +77,11 @@ struct Ticket<'a, K, V> {
 /// A key, and its new value or nothing.
 type Change<K, V> = (K, Option<V>);
 
+/// What is committed at once.
+type Batch<K, V> = Vec<Change<K, V>>;
+
 struct Queue<K, V> {
-    batches: Vec<(u64, Vec<Change<K, V>>)>,
+    batches: Vec<(u64, Batch<K, V>)>,
     /// Tickets given out.
     tickets: u64,
 }
@@ -231,7 +234,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Front<K, V, S> {
 
 impl<'a, K, V> Ticket<'a, K, V> {
     /// Queues a batch.
-    fn new(queue: &'a Mutex<Queue<K, V>>, batch: Vec<Change<K, V>>) -> Self {
+    fn new(queue: &'a Mutex<Queue<K, V>>, batch: Batch<K, V>) -> Self {
         let mut waiting = queue.lock();
         waiting.tickets += 1;
         let number = waiting.tickets;
@@ -278,7 +281,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Combiner<K, V, S> {
 /// Applies a batch, or takes back what it did (F2).
 fn apply_whole<K, V, S>(
     write: &mut WriteGuard<'_, K, V, S>,
-    batch: Vec<Change<K, V>>,
+    batch: Batch<K, V>,
     fallen: &mut Vec<Fallen<K, V>>,
 ) -> bool
 where

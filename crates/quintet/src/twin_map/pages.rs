@@ -9,11 +9,19 @@ use std::ptr::NonNull;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PageAlloc(pub(super) Pages);
 
+/// What mappings are aligned to. What needs more comes from the global allocator, which grants any alignment.
+const ALIGNED: usize = 2 << 20;
+
+/// True if a piece is a mapping of its own.
+fn is_mapped(layout: Layout) -> bool {
+    layout.align() <= ALIGNED && region::is_mapped(layout.size())
+}
+
 // SAFETY: a piece is either the global allocator's or a mapping of its own, told apart by its layout alone, so that every
-// clone can free it; both stay where they are.
+// clone can free it; both stay where they are, and are aligned as the layout asks.
 unsafe impl Allocator for PageAlloc {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
-        if region::is_mapped(layout.size()) {
+        if is_mapped(layout) {
             let start = region::map(layout.size(), self.0).ok_or(AllocError)?;
             return Ok(NonNull::slice_from_raw_parts(start, layout.size()));
         }
@@ -21,7 +29,7 @@ unsafe impl Allocator for PageAlloc {
     }
 
     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
-        if region::is_mapped(layout.size()) {
+        if is_mapped(layout) {
             // SAFETY: `allocate` mapped this many bytes there with the same pages.
             unsafe { region::unmap(start, layout.size(), self.0) };
         } else {
