@@ -65,6 +65,8 @@ pub(crate) struct Mood {
     nest: [u32; 8],
     /// Once in how many of those a panic follows; 0 for never.
     pub(crate) panic: u32,
+    /// Whether drops panic as well: containers whose elements do so may leak the others.
+    pub(crate) drop_panics: bool,
     /// Once in how many comparisons and hashes the answer is wrong; 0 for never.
     pub(crate) lie: u32,
     /// Whether guards and handles are forgotten: then what they hold may stay for ever.
@@ -103,11 +105,22 @@ impl Mood {
             depth: 1 + chance.below(3) as u32,
             nest,
             panic: *chance.of(&[0, 0, 40, 8]),
+            drop_panics: chance.one_in(3),
             lie: *chance.of(&[0, 0, 0, 0, 0, 30]),
             forgets: chance.one_in(5),
             families,
             hash_mask: *chance.of(&[u64::MAX, u64::MAX, 0xff, 0xffff_0000, 0]),
             capacity: *chance.of(&[0, 0, 10, 400]),
+        }
+    }
+
+    /// Leaves out families that have nothing to do.
+    pub(crate) fn leave_out(&mut self, idle: impl Fn(usize) -> bool) {
+        for (family, weight) in self.families.iter_mut().enumerate() {
+            *weight = if idle(family) { 0 } else { *weight };
+        }
+        if self.families.iter().all(|weight| *weight == 0) {
+            self.families = std::array::from_fn(|family| u32::from(!idle(family)));
         }
     }
 

@@ -38,6 +38,12 @@ pub(crate) fn fatal(what: &str) -> ! {
 /// An operation: its name, and what it does.
 pub(crate) type Operation = (&'static str, fn(&Context));
 
+/// A family's operations, each as often as the program wants it.
+struct Choice {
+    family: &'static str,
+    operations: Vec<Operation>,
+}
+
 /// A kind of table.
 pub(crate) trait Family: Send + Sync + Sized + 'static {
     /// A handle that may be sent to other threads.
@@ -113,17 +119,18 @@ macro_rules! families {
         /// All tables of a program.
         pub(crate) struct World {
             pub(crate) mood: Mood,
-            operations: Vec<Vec<Operation>>,
+            choices: Vec<Choice>,
             $(pub(crate) $name: Shelf<$family>,)+
         }
 
         impl World {
             pub(crate) fn new(seed: u64) -> Self {
-                let mood = Mood::new(seed);
+                let mut mood = Mood::new(seed);
                 let chance = Chance::new(!seed);
-                let operations = vec![$(weighted(&mood, <$family>::NAME, <$family>::operations()),)+];
+                let choices = vec![$(Choice::new::<$family>(&mood),)+];
+                mood.leave_out(|family| choices[family].operations.is_empty());
                 $(let $name = Shelf::new(&mood, &chance);)+
-                Self { mood, operations, $($name,)+ }
+                Self { mood, choices, $($name,)+ }
             }
 
             /// Unties what tables and their contents hold of each other.
@@ -191,15 +198,17 @@ families! {
     twins: TwinTable,
 }
 
-/// Each operation as often as the program wants it.
-fn weighted(mood: &Mood, family: &str, operations: Vec<Operation>) -> Vec<Operation> {
-    let weight = |name: &str| {
-        let name = format!("{family}: {name}");
-        if crate::avoided().iter().any(|part| name.contains(part)) { 0 } else { mood.weight(&name) }
-    };
-    let often = |operation: Operation| std::iter::repeat_n(operation, weight(operation.0) as usize);
-    let chosen: Vec<_> = operations.iter().copied().flat_map(often).collect();
-    if chosen.is_empty() { vec![("nothing", |_| {})] } else { chosen }
+impl Choice {
+    fn new<F: Family>(mood: &Mood) -> Self {
+        let weight = |name: &str| {
+            let name = format!("{}: {name}", F::NAME);
+            let avoided = crate::avoided().iter().any(|part| name.contains(part));
+            if avoided { 0 } else { mood.weight(&name) }
+        };
+        let often =
+            |operation: Operation| std::iter::repeat_n(operation, weight(operation.0) as usize);
+        Self { family: F::NAME, operations: F::operations().into_iter().flat_map(often).collect() }
+    }
 }
 
 thread_local! {
@@ -248,14 +257,15 @@ impl Context {
             context.matching.set(context.matching.get() + 1);
         }
         let _inside = Inside(&context, place);
+        let quiet = std::thread::panicking() || (place == Place::Drop && !mood.drop_panics);
         for _ in 0..=context.chance.below(6) {
-            if std::thread::panicking() || context.chance.one_in(2) {
+            if quiet || context.chance.one_in(2) {
                 let _ = catch_unwind(AssertUnwindSafe(|| context.step(place)));
             } else {
                 context.step(place);
             }
         }
-        if !std::thread::panicking() && context.chance.one_in(mood.panic) {
+        if !quiet && context.chance.one_in(mood.panic) {
             resume_unwind(Box::new("a panic of user code"));
         }
     }
@@ -277,7 +287,7 @@ impl Context {
         self.left.set(left);
         DONE.fetch_add(1, Ordering::Relaxed);
         if self.chance.one_in(5) {
-            self.note(place, "touch what is stashed");
+            self.note(place, "stash", "touch");
             return self.touch();
         }
         let families = &self.world.mood.families;
@@ -287,22 +297,19 @@ impl Context {
             at -= families[family];
             family += 1;
         }
-        let (name, operation) =
-            *self.chance.of(&self.world.operations[family % self.world.operations.len()]);
-        self.note(place, name);
+        let Choice { family, operations } = &self.world.choices[family];
+        let (name, operation) = *self.chance.of(operations);
+        self.note(place, family, name);
         operation(self);
     }
 
-    fn note(&self, place: Place, name: &str) {
+    fn note(&self, place: Place, family: &str, name: &str) {
         let mut last = locked(&LAST[self.thread]);
         if last.len() == REMEMBERED {
             last.remove(0);
         }
-        last.push(format!(
-            "{:indent$}{place:?}: {name}",
-            "",
-            indent = 2 * self.depth.get() as usize
-        ));
+        let indent = 2 * self.depth.get() as usize;
+        last.push(format!("{:indent$}{place:?}: {family}: {name}", ""));
         if crate::traced() {
             eprintln!("  thread {}: {}", self.thread, last[last.len() - 1]);
         }

@@ -169,11 +169,6 @@ fn reads<F: Sets>() -> Vec<Operation> {
                 table.set().is_empty(),
             ));
         }),
-        ("forget an iterator", |context| {
-            if context.world.mood.forgets {
-                at!(context.seat::<F>(), handle => std::mem::forget(handle.iter()));
-            }
-        }),
     ]
 }
 
@@ -256,6 +251,15 @@ fn writes<F: Sets>() -> Vec<Operation> {
         ("try_reserve too much", |context| {
             let refused = at!(context.seat::<F>(), handle => handle.try_reserve(usize::MAX >> 2));
             assert!(refused.is_err());
+        }),
+        ("churn", |context| {
+            let seat = context.seat::<F>();
+            for _ in 0..1 + context.chance.below(4) {
+                let more = 100 + context.chance.below(900);
+                at!(seat, handle => handle.reserve(more));
+                at!(seat, handle => handle.put(new_thing::<F>(context)).map(Thing::key));
+                at!(seat, handle => handle.shrink_to_fit());
+            }
         }),
         ("shrink_to_fit", |context| at!(context.seat::<F>(), handle => handle.shrink_to_fit())),
         ("quiescent", |context| context.alone::<F>(|handle| handle.quiescent())),

@@ -181,7 +181,7 @@ fn run(seed: u64) {
     if traced() {
         eprintln!("{:?}", world.mood);
     }
-    let (threads, forgets) = (world.mood.threads, world.mood.forgets);
+    let (threads, leaks) = (world.mood.threads, world.mood.forgets || world.mood.drop_panics);
     let spawn = |thread| {
         let world = Arc::clone(&world);
         std::thread::spawn(move || Context::run(world, thread, LENGTH / threads))
@@ -201,7 +201,7 @@ fn run(seed: u64) {
         fatal("the end of the program panicked");
     }
     let left = ALIVE.swap(0, Ordering::Relaxed);
-    if left < 0 || (left > 0 && !forgets) {
+    if left < 0 || (left > 0 && !leaks) {
         fatal(&format!("{left} things are left when everything is dropped"));
     }
 }

@@ -72,6 +72,8 @@ pub(crate) trait Seen:
         context: &Context,
         parent: Option<RecordId>,
     ) -> Option<Insertion>;
+    /// Inserts many records, most of them new.
+    fn grow(&self, handle: &Handle<'static, Self::Of, Mix>, context: &Context);
     fn put_many(
         &self,
         handle: &Handle<'static, Self::Of, Mix>,
@@ -123,6 +125,11 @@ impl Seen for ThingSet {
         let key = Key(context.key());
         if context.chance.one_in(2) { self.set.find(&key) } else { handle.find(&key) }
     }
+    fn grow(&self, handle: &Handle<'static, Thing, Mix>, context: &Context) {
+        for _ in 0..context.chance.below(300) {
+            let _ = handle.try_insert(Thing::new(context.chance.next() >> 1));
+        }
+    }
     fn look(&self, record: &Thing) {
         record.key();
     }
@@ -166,6 +173,11 @@ impl Seen for ByteSet {
         let record = text(self, context.key() + 1);
         if context.chance.one_in(2) { self.set.find(&record) } else { handle.find(&record) }
     }
+    fn grow(&self, handle: &Handle<'static, [u8], Mix>, context: &Context) {
+        for _ in 0..context.chance.below(300) {
+            let _ = handle.try_insert(&text(self, context.chance.next() | 1));
+        }
+    }
     fn look(&self, record: &[u8]) {
         if record.is_empty() || self.width.is_some_and(|width| width != record.len()) {
             fatal("a record that nobody inserted");
@@ -207,6 +219,7 @@ impl Seen for EmptySet {
     fn find(&self, handle: &Handle<'static, Nothing, Mix>, _: &Context) -> Option<RecordId> {
         handle.find(&Nothing)
     }
+    fn grow(&self, _: &Handle<'static, Nothing, Mix>, _: &Context) {}
     fn look(&self, record: &Nothing) {
         record.look();
     }
@@ -297,6 +310,9 @@ fn operations<F: Seen>() -> Vec<Operation> {
                 });
                 told.into_iter().for_each(|insertion| noted(table, Some(insertion)));
             });
+        }),
+        ("grow", |context| {
+            with::<F>(context, |table, handle| table.grow(handle, context));
         }),
         ("find", |context| {
             with::<F>(context, |table, handle| {

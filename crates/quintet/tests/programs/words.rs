@@ -185,7 +185,9 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
                 Context::enter_from(Place::Iterator);
                 (F::key(context), F::value(context))
             };
-            (&mut &*context.table::<F>().map()).extend((0..context.chance.below(60)).map(entry));
+            let table = context.table::<F>();
+            let mut map = table.map();
+            map.extend((0..context.chance.below(60)).map(entry));
         }),
         ("remove", |context| {
             with::<F>(context, |handle, key| handle.remove(key).into_iter().for_each(F::look));
@@ -244,6 +246,15 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
         ("try_reserve too much", |context| {
             with::<F>(context, |handle, _| {
                 assert!(handle.try_reserve(usize::MAX >> context.chance.below(12)).is_err());
+            });
+        }),
+        ("churn", |context| {
+            with::<F>(context, |handle, key| {
+                for _ in 0..1 + context.chance.below(4) {
+                    handle.reserve(100 + context.chance.below(900));
+                    handle.insert(key, F::value(context));
+                    handle.shrink_to_fit();
+                }
             });
         }),
         ("shrink_to_fit", |context| with::<F>(context, |handle, _| handle.shrink_to_fit())),
