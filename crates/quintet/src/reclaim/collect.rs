@@ -7,8 +7,13 @@ use crate::roster::Roster;
 use crate::sync::{MODEL, Ordering, fork};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// A batch is sealed when it has this many pieces, or a part of them: one barrier for all of them.
-pub const BATCH: usize = if MODEL { 1 } else { 4096 };
+/// A batch is sealed when it has this many pieces, or a part of them: one barrier for all of them. Small batches are for tests that want memory
+/// to be freed as early as it may be.
+pub const BATCH: usize = match (MODEL, cfg!(quintet_small_batches)) {
+    (true, _) => 1,
+    (_, true) => 2,
+    _ => 4096,
+};
 
 /// Or this many bytes.
 pub const BATCH_BYTES: usize = 256 << 10;

@@ -1,0 +1,300 @@
+//! `WordMap`: plain words, and words of types that would not survive a foreign one.
+
+use crate::chance::{Chance, Mood, Place};
+use crate::context::{Bench, Context, Family, Operation, Seat, Shelf, World, common, fatal};
+use crate::kept::Kept;
+use crate::thing::ignore;
+use quintet::word_map::{Handle, Pin, Word};
+use quintet::{WordMap, word_type};
+use std::rc::Rc;
+
+pub(crate) type Plain = WordMap<u64, u64>;
+pub(crate) type Typed = WordMap<Label, &'static Beacon>;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Label(char);
+word_type!(Label(char));
+
+/// A place that nobody moves, with a mark.
+#[derive(Debug)]
+pub(crate) struct Beacon(u64);
+
+const MARK: u64 = 0xbeac_0000_beac_0000;
+static BEACONS: [Beacon; 4] = [Beacon(MARK), Beacon(MARK), Beacon(MARK), Beacon(MARK)];
+
+/// Words of a type: how they are chosen, and whether they are what they should be.
+pub(crate) trait Vocabulary: Family {
+    type Key: Word;
+    type Value: Word;
+    fn key(context: &Context) -> Self::Key;
+    fn value(context: &Context) -> Self::Value;
+    fn look(value: Self::Value);
+    fn map(&self) -> &WordMap<Self::Key, Self::Value>;
+    fn handle(seat: &Seat<Self>) -> &Handle<'static, Self::Key, Self::Value>;
+}
+
+impl Vocabulary for Plain {
+    type Key = u64;
+    type Value = u64;
+    fn key(context: &Context) -> u64 {
+        // Every word is a legal key.
+        [0, u64::MAX][context.chance.below(2)] ^ context.key()
+    }
+    fn value(context: &Context) -> u64 {
+        context.chance.next()
+    }
+    fn look(_: u64) {}
+    fn map(&self) -> &Self {
+        self
+    }
+    fn handle(seat: &Seat<Self>) -> &Handle<'static, u64, u64> {
+        match seat {
+            Seat::Own(handle) => handle,
+            Seat::Pin(pin) => pin,
+        }
+    }
+}
+
+impl Vocabulary for Typed {
+    type Key = Label;
+    type Value = &'static Beacon;
+    fn key(context: &Context) -> Label {
+        Label(char::from_u32(0x1_0000 + context.key() as u32).unwrap_or('?'))
+    }
+    fn value(context: &Context) -> &'static Beacon {
+        context.chance.of(&BEACONS)
+    }
+    fn look(value: &'static Beacon) {
+        if value.0 != MARK {
+            fatal("a value that nobody put there");
+        }
+    }
+    fn map(&self) -> &Self {
+        self
+    }
+    fn handle(seat: &Seat<Self>) -> &Handle<'static, Label, &'static Beacon> {
+        match seat {
+            Seat::Own(handle) => handle,
+            Seat::Pin(pin) => pin,
+        }
+    }
+}
+
+macro_rules! family {
+    ($map:ty, $key:ty, $value:ty, $name:literal, $field:ident, $more:expr) => {
+        impl Family for $map {
+            type Own = Handle<'static, $key, $value>;
+            type Pin = Pin<'static, $key, $value>;
+            const NAME: &'static str = $name;
+
+            fn fresh(mood: &Mood, chance: &Chance) -> Self {
+                WordMap::builder()
+                    .capacity(mood.capacity)
+                    .m(1 + chance.below(64))
+                    .seed(chance.next())
+                    .build()
+            }
+            fn own(&'static self) -> Self::Own {
+                self.handle()
+            }
+            fn pin(&'static self) -> Option<Self::Pin> {
+                Some(self.pin())
+            }
+            fn shelf(world: &World) -> &Shelf<Self> {
+                &world.$field
+            }
+            fn bench(context: &Context) -> &Bench<Self> {
+                &context.$field
+            }
+            fn operations() -> Vec<Operation> {
+                [reads::<Self>(), writes::<Self>(), common::<Self>(), $more].concat()
+            }
+        }
+    };
+}
+family!(Plain, u64, u64, "WordMap", plain, counts());
+family!(Typed, Label, &'static Beacon, "typed WordMap", typed, vec![]);
+
+/// Does something with a handle of some map.
+fn with<F: Vocabulary>(
+    context: &Context,
+    work: impl FnOnce(&Handle<'static, F::Key, F::Value>, F::Key),
+) {
+    let seat = context.seat::<F>();
+    work(F::handle(seat.inside()), F::key(context));
+}
+
+fn reads<F: Vocabulary>() -> Vec<Operation> {
+    vec![
+        ("get", |context| {
+            with::<F>(context, |handle, key| handle.get(key).into_iter().for_each(F::look))
+        }),
+        ("contains", |context| with::<F>(context, |handle, key| ignore(handle.contains_key(key)))),
+        ("get_many", |context| {
+            with::<F>(context, |handle, _| {
+                let keys: Vec<_> = (0..context.chance.below(40)).map(|_| F::key(context)).collect();
+                let mut values = vec![None; keys.len()];
+                handle.get_many(&keys, &mut values);
+                values.into_iter().flatten().for_each(F::look);
+            });
+        }),
+        ("stash an iterator", |context| {
+            let seat = context.seat::<F>();
+            let mut held = Kept::new(seat, |seat| F::handle(seat.inside()).iter());
+            context.stash(move || held.inside_mut().take(5).for_each(|(_, value)| F::look(value)));
+        }),
+        ("walk", |context| {
+            with::<F>(context, |handle, _| {
+                for (_, value) in handle.iter() {
+                    F::look(value);
+                    Context::enter_from(Place::Closure);
+                }
+            });
+        }),
+        ("figures", |context| {
+            let table = context.table::<F>();
+            let (stats, bytes) = (table.map().stats(), table.map().memory_bytes());
+            std::hint::black_box((stats, bytes, table.map().is_empty()));
+        }),
+        ("forget an iterator", |context| {
+            if context.world.mood.forgets {
+                with::<F>(context, |handle, _| std::mem::forget(handle.iter()));
+            }
+        }),
+    ]
+}
+
+fn writes<F: Vocabulary>() -> Vec<Operation> {
+    vec![
+        ("insert", |context| {
+            with::<F>(context, |handle, key| ignore(handle.insert(key, F::value(context))))
+        }),
+        ("try_insert", |context| {
+            with::<F>(context, |handle, key| ignore(handle.try_insert(key, F::value(context))));
+        }),
+        ("insert_new", |context| {
+            with::<F>(context, |handle, key| ignore(handle.insert_new(key, F::value(context))));
+        }),
+        ("insert_many", |context| {
+            let entry = |_| (F::key(context), F::value(context));
+            let entries: Vec<_> = (0..context.chance.below(60)).map(entry).collect();
+            with::<F>(context, |handle, _| ignore(handle.insert_many(&entries)));
+        }),
+        ("extend", |context| {
+            let entry = |_| {
+                Context::enter_from(Place::Iterator);
+                (F::key(context), F::value(context))
+            };
+            let table = context.table::<F>();
+            let mut map = table.map();
+            map.extend((0..context.chance.below(60)).map(entry));
+        }),
+        ("remove", |context| {
+            with::<F>(context, |handle, key| handle.remove(key).into_iter().for_each(F::look));
+        }),
+        ("compare_exchange", |context| {
+            with::<F>(context, |handle, key| {
+                let old = handle.get(key).unwrap_or(F::value(context));
+                Context::enter_from(Place::Closure);
+                let _ = handle.compare_exchange(key, old, F::value(context));
+            });
+        }),
+        ("update", |context| {
+            with::<F>(context, |handle, key| {
+                handle.update(key, |old| {
+                    F::look(old);
+                    Context::enter_from(Place::Closure);
+                    F::value(context)
+                });
+            });
+        }),
+        ("update, and stash an iterator of the same handle", update_and_iterate::<F>),
+        ("alter", |context| {
+            with::<F>(context, |handle, key| {
+                handle.alter(key, |old| {
+                    old.into_iter().for_each(F::look);
+                    Context::enter_from(Place::Closure);
+                    (!context.chance.one_in(3)).then(|| F::value(context))
+                });
+            });
+        }),
+        ("get_or_insert_with", |context| {
+            with::<F>(context, |handle, key| {
+                F::look(handle.get_or_insert_with(key, || {
+                    Context::enter_from(Place::Closure);
+                    F::value(context)
+                }));
+            });
+        }),
+        ("retain", |context| {
+            with::<F>(context, |handle, _| {
+                handle.retain(|_, value| {
+                    F::look(value);
+                    Context::enter_from(Place::Closure);
+                    !context.chance.one_in(2)
+                });
+            });
+        }),
+        ("clear", |context| with::<F>(context, |handle, _| handle.clear())),
+        ("stash a drain", |context| {
+            let mut held = Kept::new(context.seat::<F>(), |seat| F::handle(seat.inside()).drain());
+            context.stash(move || held.inside_mut().take(3).for_each(|(_, value)| F::look(value)));
+        }),
+        ("reserve", |context| {
+            with::<F>(context, |handle, _| handle.reserve(context.chance.below(300)))
+        }),
+        ("try_reserve too much", |context| {
+            with::<F>(context, |handle, _| {
+                assert!(handle.try_reserve(usize::MAX >> context.chance.below(12)).is_err());
+            });
+        }),
+        ("churn", |context| {
+            with::<F>(context, |handle, key| {
+                for _ in 0..1 + context.chance.below(4) {
+                    handle.reserve(100 + context.chance.below(900));
+                    handle.insert(key, F::value(context));
+                    handle.shrink_to_fit();
+                }
+            });
+        }),
+        ("shrink_to_fit", |context| with::<F>(context, |handle, _| handle.shrink_to_fit())),
+        ("release", |context| with::<F>(context, |handle, _| handle.release())),
+    ]
+}
+
+fn update_and_iterate<F: Vocabulary>(context: &Context) {
+    let seat = context.seat::<F>();
+    let key = F::key(context);
+    F::handle(seat.inside()).update(key, |old| {
+        let mut held = Kept::new(Rc::clone(&seat), |seat| F::handle(seat.inside()).iter());
+        context.stash(move || held.inside_mut().take(5).for_each(|(_, value)| F::look(value)));
+        old
+    });
+}
+
+fn counts() -> Vec<Operation> {
+    type Count = fn(&Handle<'static, u64, u64>, u64, u64) -> Option<u64>;
+    const COUNTS: [Count; 7] = [
+        |handle, key, by| handle.fetch_add(key, by),
+        |handle, key, by| handle.fetch_sub(key, by),
+        |handle, key, by| handle.fetch_max(key, by),
+        |handle, key, by| handle.fetch_min(key, by),
+        |handle, key, by| handle.fetch_and(key, by),
+        |handle, key, by| handle.fetch_or(key, by),
+        |handle, key, by| handle.fetch_xor(key, by),
+    ];
+    vec![
+        ("count", |context| {
+            let count = context.chance.of(&COUNTS);
+            with::<Plain>(context, |handle, key| ignore(count(handle, key, context.chance.next())));
+        }),
+        ("collect a map of its own", |context| {
+            let entry = |_| {
+                Context::enter_from(Place::Iterator);
+                (context.key(), context.chance.next())
+            };
+            let map: Plain = (0..context.chance.below(90)).map(entry).collect();
+            std::hint::black_box(format!("{map:?}"));
+        }),
+    ]
+}
