@@ -107,9 +107,16 @@ fn lines(output: &[u8]) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("one object per line")).collect()
 }
 
-const FIELDS: [&str; 21] = [
+/// The lines about cells.
+fn cells(output: &[u8]) -> Vec<Value> {
+    let lines = lines(output);
+    lines.into_iter().filter(|line| line["workload"].is_string()).collect()
+}
+
+const FIELDS: [&str; 26] = [
     "family",
     "workload",
+    "measure",
     "table",
     "version",
     "threads",
@@ -118,9 +125,12 @@ const FIELDS: [&str; 21] = [
     "mops",
     "rounds",
     "p50_ns",
+    "p99_ns",
     "p9999_ns",
     "max_ns",
-    "max_own_ns",
+    "max_best_ns",
+    "max_faults_ns",
+    "max_faults_best_ns",
     "disturbed",
     "jitter_ns",
     "bytes_per_entry",
@@ -128,6 +138,7 @@ const FIELDS: [&str; 21] = [
     "ratio_to_best_rival",
     "ratio_low",
     "ratio_high",
+    "struck",
     "limit",
 ];
 
@@ -139,7 +150,7 @@ fn names<'a>(lines: &'a [Value], field: &str) -> BTreeSet<&'a str> {
 fn a_tiny_race_of_the_rivals_measures_every_workload() {
     let output = tiny("rivals", &["--threads", "1", "--json", "-"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let lines = lines(&output.stdout);
+    let lines = cells(&output.stdout);
     for line in &lines {
         let object = line.as_object().expect("an object");
         assert!(object.keys().all(|field| FIELDS.contains(&field.as_str())), "{line}");
@@ -169,7 +180,14 @@ fn a_tiny_race_of_the_rivals_measures_every_workload() {
     let pick =
         |workload: &'static str| lines.iter().filter(move |line| line["workload"] == workload);
     assert!(pick("hit").all(|line| line["mops"].as_f64() > Some(0.0) && line["rounds"] == 2));
-    assert!(pick("grow").all(|line| line["max_ns"].is_u64() && line["mops"].as_f64() > Some(0.0)));
+    assert!(pick("grow").all(|line| line["mops"].as_f64() > Some(0.0)));
+    for line in pick("grow-latency") {
+        let figure = |field: &str| line[field].as_u64().expect("a number of nanoseconds");
+        assert!(figure("p50_ns") <= figure("p99_ns") && figure("p99_ns") <= figure("p9999_ns"));
+        assert!(figure("max_best_ns") <= figure("max_ns"), "{line}");
+        assert!(figure("max_faults_best_ns") <= figure("max_faults_ns"), "{line}");
+    }
+    assert!(pick("grow-latency").count() >= 9);
     assert!(pick("memory").all(|line| line["bytes_per_entry"].is_number()));
 }
 
@@ -177,7 +195,7 @@ fn a_tiny_race_of_the_rivals_measures_every_workload() {
 fn our_lines_carry_a_ratio_and_limits_carry_none() {
     let output = tiny("reclaim", &["--threads", "1,2", "--json", "-"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let lines = lines(&output.stdout);
+    let lines = cells(&output.stdout);
     let ours = |line: &&Value| ["quintet", "quintet (qsbr)"].iter().any(|n| line["table"] == *n);
     for line in &lines {
         assert_eq!(ours(&line), line["ratio_to_best_rival"].is_number(), "{line}");
@@ -201,7 +219,7 @@ fn a_tiny_race_of_caches_runs_by_processes() {
     let output = tiny("cache", &["--threads", "1,2", "--json", "-"]);
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{error}");
-    let lines = lines(&output.stdout);
+    let lines = cells(&output.stdout);
     let workloads =
         BTreeSet::from(["get-64b", "get-hot-64b", "set-64b", "mix90-64b", "get-1k", "set-1k"]);
     assert_eq!(names(&lines, "workload"), workloads);
@@ -223,12 +241,61 @@ fn a_tiny_race_of_caches_runs_by_processes() {
     }
 }
 
+/// This build against itself: the ratios may be anything, the cells and their fields may not.
+#[test]
+fn a_build_is_held_against_another_cell_by_cell() {
+    let this = env!("CARGO_BIN_EXE_quintet");
+    let more = ["--workload", "hit", "--against", this, "--json", "-"];
+    let output = tiny("item", &more);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let lines = cells(&output.stdout);
+    assert_eq!(names(&lines, "workload"), BTreeSet::from(["hit", "hit-zipf", "hit-str"]));
+    for line in &lines {
+        assert!(line["table"].as_str().unwrap().starts_with("quintet"), "no rivals: {line}");
+        assert_eq!((&line["rounds"], &line["keys"]), (&2.into(), &200.into()));
+        let number = |field: &str| line[field].as_f64().expect("a number");
+        assert!(number("mops") > 0.0 && number("other_mops") > 0.0, "{line}");
+        assert!(number("ratio_low") <= number("ratio"), "{line}");
+        assert!(number("ratio") <= number("ratio_high"), "{line}");
+    }
+    let threads: BTreeSet<u64> = lines.iter().filter_map(|line| line["threads"].as_u64()).collect();
+    assert_eq!(threads, BTreeSet::from([1, 2]));
+}
+
+#[test]
+fn what_is_no_build_of_this_race_is_refused() {
+    let race = ["race", "--family", "word", "--keys", "200", "--against"];
+    refused(&[&race[..], &["no/such/file"]].concat(), "cannot find");
+    refused(&[&race[..], &["/bin/true"]].concat(), "shares this race");
+}
+
+#[test]
+fn instructions_are_counted_or_one_line_says_why_not() {
+    let this = env!("CARGO_BIN_EXE_quintet");
+    let more = ["--workload", "section", "--count", "--against", this, "--json", "-"];
+    let output = tiny("reclaim", &more);
+    let error = text(&output.stderr);
+    if output.status.code() == Some(2) {
+        assert!(error.contains("valgrind is not installed"), "{error}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    let lines = cells(&output.stdout);
+    assert_eq!(names(&lines, "table"), BTreeSet::from(["quintet", "quintet (qsbr)"]));
+    for line in &lines {
+        let number = |field: &str| line[field].as_f64().expect("a number");
+        assert!((2.0..200.0).contains(&number("instructions")), "{line}");
+        assert!(number("locked") < 0.5, "entering a section locks nothing: {line}");
+        assert!((0.99..1.01).contains(&number("instructions_ratio")), "{line}");
+    }
+}
+
 #[test]
 fn only_the_tables_asked_for_race() {
     let more = ["--workload", "hit", "--threads", "1", "--tables", "papaya,dash", "--json", "-"];
     let output = tiny("rivals", &more);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let lines = lines(&output.stdout);
+    let lines = cells(&output.stdout);
     let asked = |line: &serde_json::Value| {
         let table = line["table"].as_str().unwrap();
         table.starts_with("papaya") || table.starts_with("dash")

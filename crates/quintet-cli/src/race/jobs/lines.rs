@@ -4,12 +4,12 @@ use super::prefetch::prefetch;
 use crate::race::crew::{crew, for_a_while, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Role, Sample, Table, Wrong};
 use crate::race::keys::{Draw, Uniform};
+use crate::race::stint::Stint;
 use quintet::Pages;
 use quintet::internal::Buffer;
 use quintet_rivals::{Label, mix};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 /// Reads in a batch.
 const BATCH: u64 = 256;
@@ -139,14 +139,14 @@ impl<G: Ground> Lines<G> {
 }
 
 impl<G: Ground> Bench for Lines<G> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         let laps = crew(heat.threads, |thread, gate| {
             let mut draw = Uniform::new(self.lines, heat.round, thread);
             let mut number = draw.next();
             match heat.workload.name {
-                "read" => for_a_while(slot, gate, || (BATCH, self.independent(&mut draw))),
-                "read-prefetch" => for_a_while(slot, gate, || (BATCH, self.prefetched(&mut draw))),
-                "read-chain" => for_a_while(slot, gate, || (BATCH, self.chained(&mut number))),
+                "read" => for_a_while(stint, gate, || (BATCH, self.independent(&mut draw))),
+                "read-prefetch" => for_a_while(stint, gate, || (BATCH, self.prefetched(&mut draw))),
+                "read-chain" => for_a_while(stint, gate, || (BATCH, self.chained(&mut number))),
                 other => unreachable!("{other} reads no lines"),
             }
         });

@@ -1,15 +1,17 @@
 //! Sets made anew in every round: `grow`, `dup`, `memory`.
 
-use crate::race::crew::{Lap, crew, span, wrong};
+use super::life::fixed_work;
+use crate::race::crew::{Lap, crew, shared_work, wrong};
 use crate::race::family::{Bench, Heat, Role, Sample, Table, Wrong};
 use crate::race::ground::{touch, trim};
 use crate::race::keys::Dice;
+use crate::race::stint::Stint;
+use crate::race::timer::clocked;
 use quintet::SeenSet;
 use quintet::seen_set::{Growth, Handle};
 use quintet_rivals::general::{Access, BATCH, Map};
 use quintet_rivals::{Kind, Label, mix};
 use std::marker::PhantomData;
-use std::time::{Duration, Instant};
 
 /// A record of N bytes, and no value.
 pub(crate) struct Blob<const N: usize>;
@@ -259,8 +261,33 @@ impl<A: Seen<N>, const N: usize> Search<A, N> {
         wrong
     }
 
+    /// The same records in the same order, one by one. Returns how many answers were wrong.
+    #[inline(always)]
+    fn one_by_one<'a>(
+        access: &mut A::Access<'a>,
+        new: std::ops::Range<u64>,
+        known: u64,
+        dice: &mut Dice,
+    ) -> u64
+    where
+        A: 'a,
+    {
+        let mut wrong = 0;
+        for index in new.clone() {
+            wrong += u64::from(!A::insert(access, record(index)));
+            for _ in 0..known {
+                let old = new.start + dice.below(index - new.start + 1);
+                wrong += u64::from(A::insert(access, record(old)));
+            }
+            if index % (BATCH / 4) == 0 {
+                A::quiet(access);
+            }
+        }
+        wrong
+    }
+
     /// Each thread inserts a part of the records, and after each one `known` of those it has inserted before.
-    fn search(heat: &Heat, known: u64) -> Result<Duration, Wrong> {
+    fn search(heat: &Heat, known: u64) -> Result<Lap, Wrong> {
         let set = A::new();
         let bound = |thread: usize| heat.keys * thread as u64 / heat.threads as u64;
         let laps = crew(heat.threads, |thread, gate| {
@@ -268,45 +295,26 @@ impl<A: Seen<N>, const N: usize> Search<A, N> {
             let mut dice = Dice::new(heat.round, thread);
             let (first, last) = (bound(thread), bound(thread + 1));
             gate.wait();
-            let start = Instant::now();
-            let mut wrong = 0;
-            if A::BATCH {
-                wrong += Self::in_batches(&mut access, first..last, known, &mut dice);
-            } else {
-                for index in first..last {
-                    wrong += u64::from(!A::insert(&mut access, record(index)));
-                    for _ in 0..known {
-                        let old = first + dice.below(index - first + 1);
-                        wrong += u64::from(A::insert(&mut access, record(old)));
-                    }
-                    if index % (BATCH / 4) == 0 {
-                        A::quiet(&mut access);
-                    }
-                }
-            }
-            Lap { operations: (last - first) * (1 + known), wrong, start, end: Instant::now() }
+            let (wrong, busy) = clocked(|| match A::BATCH {
+                true => Self::in_batches(&mut access, first..last, known, &mut dice),
+                false => Self::one_by_one(&mut access, first..last, known, &mut dice),
+            });
+            Lap { operations: (last - first) * (1 + known), wrong, busy }
         });
         Wrong::unless_zero(wrong(&laps), "insert")?;
         // What one thread has inserted another finds.
         let mut access = set.access();
         let lost = (0..heat.keys.min(10_000)).filter(|i| A::insert(&mut access, record(*i)));
         Wrong::unless_zero(lost.count() as u64, "insert of a known record")?;
-        Ok(span(&laps))
+        Ok(shared_work(&laps))
     }
 }
 
 impl<A: Seen<N>, const N: usize> Bench for Search<A, N> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         trim();
         touch(heat.keys * (32 + 2 * N as u64));
         let known = if heat.workload.name.starts_with("dup") { KNOWN } else { 0 };
-        let start = Instant::now();
-        let (mut busy, mut times) = (Duration::ZERO, 0);
-        while times == 0 || start.elapsed() < slot {
-            busy += Self::search(heat, known)?;
-            times += 1;
-        }
-        let operations = heat.keys * (1 + known) * times;
-        Ok(Sample { mops: operations as f64 / busy.as_secs_f64() / 1e6, ..Sample::default() })
+        fixed_work(stint, || Self::search(heat, known))
     }
 }

@@ -6,23 +6,28 @@
 //! | `enter PATH` | enters a table | `entered` |
 //! | `make CELLS ENTRIES` | makes a table of its own and fills it | `entered` |
 //! | `survey ENTRIES SEED` | notes which keys are there | `surveyed` |
-//! | `round WORKLOAD PART PARTS ENTRIES MICROSECONDS` | prepares itself | `ready` |
+//! | `round WORKLOAD PART PARTS ENTRIES STINT` | prepares itself | `ready` |
 //! | `go` | runs the round | `lap OPERATIONS WRONG NANOSECONDS` |
 //! | `hold` | holds the few buckets | `held`, or `cannot` |
 //! | `release` | releases them | `released` |
+//! | `end` | ends | |
 
+use crate::output::{OnInterrupt, on_interrupt};
+use crate::race::crew::{Lap, repeat, warm_up};
 use crate::race::families::cache::stores_by_name;
 use crate::race::families::tier_map::tables_by_name;
 use crate::race::keys::Dice;
+use crate::race::stint::Stint;
+use crate::race::timer::{clocked, count_instructions};
 use quintet_rivals::shared::{Local, Shared};
 use quintet_testkit::crash::{report, task};
 use std::hint::black_box;
 use std::io::stdin;
-use std::time::{Duration, Instant};
 
 /// Does a child's work, if this process is one; it ends with its parent.
 pub(crate) fn work() -> bool {
     let Some(task) = task() else { return false };
+    on_interrupt(OnInterrupt::Ignore);
     let obey = match task.split_once(' ') {
         Some(("race", name)) => tables_by_name(name),
         Some(("race-cache", name)) => stores_by_name(name),
@@ -59,6 +64,7 @@ pub(crate) fn obey<S: Shared>() {
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
         let number = |at: usize| number(at).unwrap_or(0);
         match (words.first().map(String::as_str), &table) {
+            (Some("end"), _) => return,
             (Some("enter"), _) => {
                 table = words.get(1).and_then(|path| S::attach(path));
                 report(if table.is_some() { "entered" } else { "no table" });
@@ -76,13 +82,12 @@ pub(crate) fn obey<S: Shared>() {
                 report("surveyed");
             }
             (Some("round"), Some(table)) => {
-                let slot = Duration::from_micros(number(5));
                 let part = Part { part: number(2), parts: number(3), entries: number(4) };
-                let (operations, wrong, time) = match words[1].as_str() {
+                let Some(stint) = length(&words) else { return report("what?") };
+                report_lap(&match words[1].as_str() {
                     work @ ("add" | "remove") => life(&mut table.local(), work, &part),
-                    work => steady(&mut table.local(), survey.order(work), work, slot),
-                };
-                report(&format!("lap {operations} {wrong} {}", time.as_nanos()));
+                    work => steady(&mut table.local(), survey.order(work), work, stint),
+                });
             }
             (Some("hold"), Some(table)) => {
                 let held = table.hold(&survey.absent, &mut || {
@@ -142,13 +147,8 @@ pub(super) fn gate() {
     hear();
 }
 
-/// Lookups or updates in the given order for about `slot`, after a tenth of it unmeasured.
-fn steady(
-    local: &mut impl Local,
-    order: &[u32],
-    work: &str,
-    slot: Duration,
-) -> (u64, u64, Duration) {
+/// Lookups or updates in the given order for a stint.
+fn steady(local: &mut impl Local, order: &[u32], work: &str, stint: Stint) -> Lap {
     let update = work == "update";
     let mut place = 0;
     let batch = || {
@@ -164,27 +164,33 @@ fn steady(
         }
         black_box(wrong)
     };
-    timed(slot, batch)
+    timed(stint, batch)
 }
 
-/// Repeats `batch`, which does 256 operations and counts wrong answers, for about `slot`, after a tenth of it unmeasured.
-pub(super) fn timed(slot: Duration, mut batch: impl FnMut() -> u64) -> (u64, u64, Duration) {
-    let mut run = |slot: Duration| {
-        let start = Instant::now();
-        let (mut operations, mut wrong) = (0, 0);
-        loop {
-            wrong += batch();
-            operations += 256;
-            let time = start.elapsed();
-            if time >= slot {
-                return (operations, wrong, time);
-            }
-        }
+/// Repeats `batch`, which does 256 operations and counts wrong answers, for a stint, after a warm-up.
+pub(super) fn timed(stint: Stint, mut batch: impl FnMut() -> u64) -> Lap {
+    let mut step = || {
+        let (wrong, busy) = clocked(&mut batch);
+        Lap { operations: 256, wrong, busy }
     };
-    let (_, early, _) = run(slot / 10);
+    let early = warm_up(stint, &mut step);
     gate();
-    let (operations, wrong, time) = run(slot);
-    (operations, wrong + early, time)
+    let lap = repeat(stint, &mut step);
+    Lap { wrong: lap.wrong + early, ..lap }
+}
+
+/// The length of the round that was told, its last word.
+pub(super) fn length(words: &[String]) -> Option<Stint> {
+    let stint = words.last()?.parse().ok()?;
+    if matches!(stint, Stint::Operations(_)) {
+        count_instructions();
+    }
+    Some(stint)
+}
+
+/// Reports what was done.
+pub(super) fn report_lap(lap: &Lap) {
+    report(&format!("lap {} {} {}", lap.operations, lap.wrong, lap.busy.as_nanos()));
 }
 
 /// A process's share of the entries.
@@ -195,18 +201,16 @@ struct Part {
 }
 
 /// Adds or removes a share of the entries.
-fn life(local: &mut impl Local, work: &str, part: &Part) -> (u64, u64, Duration) {
+fn life(local: &mut impl Local, work: &str, part: &Part) -> Lap {
     let each = part.entries / part.parts.max(1);
     let from = each * part.part;
     gate();
-    let start = Instant::now();
-    let mut wrong = 0;
-    for entry in from..from + each {
-        let right = match work {
-            "add" => local.add(key(entry), entry),
-            _ => local.remove(key(entry)),
+    let (wrong, busy) = clocked(|| {
+        let right = |entry: &u64| match work {
+            "add" => local.add(key(*entry), *entry),
+            _ => local.remove(key(*entry)),
         };
-        wrong += u64::from(!right);
-    }
-    (each, wrong, start.elapsed())
+        each - (from..from + each).filter(right).count() as u64
+    });
+    Lap { operations: each, wrong, busy }
 }

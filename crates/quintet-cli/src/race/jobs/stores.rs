@@ -1,11 +1,12 @@
 //! The processes of a race of caches. They hear the lines of `shared`; `enter PATH ENTRIES` and `make ENTRIES VALUE` differ.
 
-use super::shared::{hear, timed};
+use super::shared::{hear, length, report_lap, timed};
+use crate::race::crew::Lap;
 use crate::race::keys::Dice;
+use crate::race::stint::Stint;
 use quintet_rivals::stores::{Key, Store, StoreLocal, key};
 use quintet_testkit::crash::report;
 use std::hint::black_box;
-use std::time::Duration;
 
 /// Keys that are hot: they and their values fit into the nearer caches.
 const HOT: u64 = 4096;
@@ -71,6 +72,7 @@ pub(crate) fn obey<S: Store>() {
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
         let number = |at: usize| number(at).unwrap_or(0);
         match (words.first().map(String::as_str), &store) {
+            (Some("end"), _) => return,
             (Some("enter"), _) => {
                 store = words.get(1).and_then(|path| S::attach(path));
                 let local = store.as_ref().and_then(S::local);
@@ -87,23 +89,22 @@ pub(crate) fn obey<S: Store>() {
             (Some("round"), Some(store)) => {
                 let Some(mut local) = store.local() else { return report("no access") };
                 seed += 1 << 32;
-                let slot = Duration::from_micros(number(5));
-                let lap = race::<S>(&mut local, &words[1], number(4), seed, slot);
-                report(&format!("lap {} {} {}", lap.0, lap.1, lap.2.as_nanos()));
+                let Some(stint) = length(&words) else { return report("what?") };
+                report_lap(&race::<S>(&mut local, &words[1], number(4), seed, stint));
             }
             _ => report("what?"),
         }
     }
 }
 
-/// Does a workload for about `slot`.
+/// Does a workload for a stint.
 fn race<S: Store>(
     local: &mut S::Local<'_>,
     work: &str,
     entries: u64,
     seed: u64,
-    slot: Duration,
-) -> (u64, u64, Duration) {
+    stint: Stint,
+) -> Lap {
     let length = if work.ends_with("-1k") { 1024 } else { 64 };
     let bound = if work.starts_with("get-hot") { entries.min(HOT) } else { entries };
     // Of 256 operations so many are sets.
@@ -119,7 +120,7 @@ fn race<S: Store>(
         keys: vec![Key::default(); S::BATCH],
         bound,
     };
-    timed(slot, || {
+    timed(stint, || {
         let mut wrong = 0;
         for _ in 0..BURST / S::BATCH {
             let is_set = sets == 256 || sets > 0 && runner.dice.below(256) < sets;

@@ -2,10 +2,10 @@
 
 use crate::race::crew::{Lap, crew, for_a_while, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Sample, Wrong};
+use crate::race::stint::Stint;
 use quintet_rivals::Kind;
 use quintet_rivals::general::{Access, BATCH, Map};
 use std::marker::PhantomData;
-use std::time::Duration;
 
 /// Each thread owns every n-th part of the window: it inserts its newest entry and removes its
 /// oldest, so every answer is known.
@@ -41,7 +41,7 @@ impl<T: Kind, M: Map<T>> Window<T, M> {
 }
 
 impl<T: Kind, M: Map<T>> Bench for Window<T, M> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         let width = (heat.keys / heat.threads as u64).max(1);
         if self.tails.len() != heat.threads {
             self.map = None; // the old window goes before the new one comes
@@ -51,7 +51,7 @@ impl<T: Kind, M: Map<T>> Bench for Window<T, M> {
         let laps: Vec<(Lap, u64)> = crew(heat.threads, |thread, gate| {
             let mut access = map.access();
             let mut tail = self.tails[thread];
-            let lap = for_a_while(slot, gate, || {
+            let lap = for_a_while(stint, gate, || {
                 let mut wrong = 0;
                 for _ in 0..BATCH / 2 {
                     let head = tail + width;

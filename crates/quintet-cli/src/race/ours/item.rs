@@ -4,12 +4,12 @@ use crate::race::crew::{crew, for_a_while, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Sample, Workload, Wrong};
 use crate::race::jobs::general::fill;
 use crate::race::keys::{Draw, Uniform};
+use crate::race::stint::Stint;
 use quintet::ItemSet;
 use quintet::item_set::{Handle, Item, Keyed};
 use quintet_rivals::general::{Access, BATCH, Map};
 use quintet_rivals::{Hasher, Kind, Label, Texts, Words};
 use std::sync::Arc;
-use std::time::Duration;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -199,14 +199,14 @@ impl Many {
 }
 
 impl Bench for Many {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         const GROUP: usize = 64;
         let set = &self.set.get_or_insert_with(|| Self::filled(self.keys)).0;
         let laps = crew(heat.threads, |thread, gate| {
             let mut handle = set.handle();
             let mut draw = Uniform::new(self.keys, heat.round, thread);
             let (mut indices, mut keys) = ([0; GROUP], [0; GROUP]);
-            for_a_while(slot, gate, || {
+            for_a_while(stint, gate, || {
                 let mut wrong = 0;
                 for _ in 0..BATCH / GROUP as u64 {
                     for (index, key) in indices.iter_mut().zip(&mut keys) {

@@ -4,11 +4,11 @@ use crate::race::crew::{crew, for_a_while, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Sample, Wrong};
 use crate::race::jobs::general::fill;
 use crate::race::keys::{Draw, Uniform};
+use crate::race::stint::Stint;
 use quintet::word_map::Handle;
 use quintet::{Pages, WordMap};
 use quintet_rivals::general::{Access, BATCH, Map};
 use quintet_rivals::{Kind, Label, Words};
-use std::time::Duration;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -79,14 +79,14 @@ impl Many {
 }
 
 impl Bench for Many {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         const GROUP: usize = 64;
         let laps = crew(heat.threads, |thread, gate| {
             let handle = self.map.0.handle();
             let mut draw = Uniform::new(self.keys, heat.round, thread);
             let (mut indices, mut keys) = ([0; GROUP], [0; GROUP]);
             let mut values = [None; GROUP];
-            for_a_while(slot, gate, || {
+            for_a_while(stint, gate, || {
                 let mut wrong = 0;
                 for _ in 0..BATCH / GROUP as u64 {
                     for (index, key) in indices.iter_mut().zip(&mut keys) {
