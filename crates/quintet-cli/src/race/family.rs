@@ -42,7 +42,7 @@ pub(crate) const MAP_SIZES: Sizes =
     Sizes { quick: &[10_000, 1_000_000], full: &[10_000, 1_000_000, 10_000_000], shares: &[] };
 
 /// One thing that is measured.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Workload {
     /// Its name; a variant follows a dash.
     pub(crate) name: &'static str,

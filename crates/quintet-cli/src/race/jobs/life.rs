@@ -3,12 +3,13 @@
 use super::general::{census, fill};
 use crate::race::crew::{Lap, crew, joint_rate, shared_work, wrong};
 use crate::race::family::{Bench, Heat, Latency, Measure, Sample, Wrong};
-use crate::race::ground::{touch_once, trim};
+use crate::race::ground::{touch, trim};
 use crate::race::stint::Stint;
 use crate::race::timer::clocked;
 use quintet_rivals::Kind;
 use quintet_rivals::general::{Access, BATCH, Map};
 use quintet_testkit::latency::{self, LatencyRecorder};
+use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
@@ -24,11 +25,13 @@ impl<T: Kind, M: Map<T>> Life<T, M> {
         Self { map: None, kind: PhantomData }
     }
 
-    fn insert(&mut self, heat: &Heat) -> Result<Lap, Wrong> {
+    fn insert(&mut self, heat: &Heat, allocates: bool) -> Result<Lap, Wrong> {
         self.map = None; // the last round's map goes before the clock starts
         let map = self.map.insert(M::with_capacity(heat.keys as usize));
-        let busy = in_parts(map, heat, 1, entry::<T>, insert::<T, M>, "insert of a new key")?;
-        Ok(busy)
+        match allocates {
+            true => in_parts(map, heat, 1, T::key, insert_made::<T, M>, NEW),
+            false => in_parts(map, heat, 1, entry::<T>, insert::<T, M>, NEW),
+        }
     }
 
     fn remove(&mut self, heat: &Heat) -> Result<Lap, Wrong> {
@@ -37,8 +40,8 @@ impl<T: Kind, M: Map<T>> Life<T, M> {
             fill::<T, M>(&map, 0, heat.keys, 1);
             map
         });
-        let remove = |access: &mut M::Access<'_>, index| T::ask(index, |key| access.remove(key));
-        let busy = in_parts(&map, heat, 2, |index| index, remove, "remove of a present key")?;
+        let remove = |access: &mut M::Access<'_>, key: T::Key| access.remove(key.borrow());
+        let busy = in_parts(&map, heat, 2, T::key, remove, "remove of a present key")?;
         verify::<T, M>(&map, heat.keys, heat.keys / 2)?;
         Ok(busy)
     }
@@ -46,8 +49,10 @@ impl<T: Kind, M: Map<T>> Life<T, M> {
 
 impl<T: Kind, M: Map<T>> Bench for Life<T, M> {
     fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
+        even_ground(heat);
         match heat.workload.name {
-            "insert" => fixed_work(stint, || self.insert(heat)),
+            "insert" | "insert-kept" => fixed_work(stint, || self.insert(heat, false)),
+            "insert-alloc" => fixed_work(stint, || self.insert(heat, true)),
             "remove" => fixed_work(stint, || self.remove(heat)),
             other => unreachable!("{other} is no workload of a life"),
         }
@@ -74,7 +79,7 @@ impl<T: Kind, M: Map<T>> Grow<T, M> {
     fn grow(&mut self, heat: &Heat) -> Result<Lap, Wrong> {
         self.map = None;
         let map = self.map.insert(M::with_capacity(0));
-        let busy = in_parts(map, heat, 1, entry::<T>, insert::<T, M>, "insert of a new key")?;
+        let busy = in_parts(map, heat, 1, entry::<T>, insert::<T, M>, NEW)?;
         verify::<T, M>(map, heat.keys, heat.keys)?;
         Ok(busy)
     }
@@ -100,7 +105,7 @@ impl<T: Kind, M: Map<T>> Grow<T, M> {
             }
             (recorder.finish(), wrong)
         });
-        Wrong::unless_zero(results.iter().map(|(_, wrong)| wrong).sum(), "insert of a new key")?;
+        Wrong::unless_zero(results.iter().map(|(_, wrong)| wrong).sum(), NEW)?;
         let mut parts = results.into_iter().map(|(latency, _)| latency);
         let mut all = parts.next().expect("a crew has members");
         parts.for_each(|part| all.merge(&part));
@@ -121,15 +126,25 @@ impl<T: Kind, M: Map<T>> Grow<T, M> {
 
 impl<T: Kind, M: Map<T>> Bench for Grow<T, M> {
     fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
-        touch_once(heat.keys * 256);
+        even_ground(heat);
         match heat.workload.measure {
-            // The worst insert leaves out what the system does: memory that is kept is zeroed by the table, and counts.
             Measure::Worst => self.stamped(heat),
-            _ => {
-                trim();
-                fixed_work(stint, || self.grow(heat))
-            }
+            _ => fixed_work(stint, || self.grow(heat)),
         }
+    }
+}
+
+/// What an insert must answer.
+const NEW: &str = "insert of a new key";
+/// More than a map takes per entry while it grows.
+const ROOM: u64 = 128;
+
+/// Makes the ground even for all tables before a map is made: the allocator gives back what it kept from the tables before, and as much memory as a map
+/// needs is touched. Workloads whose name ends in `-kept` run without, on whatever ground the tables before have left.
+fn even_ground(heat: &Heat) {
+    if !heat.workload.name.ends_with("-kept") {
+        trim();
+        touch(heat.keys * ROOM);
     }
 }
 
@@ -151,6 +166,13 @@ fn insert<T: Kind, M: Map<T>>(
     access: &mut M::Access<'_>,
     (key, value): (T::Key, T::Value),
 ) -> bool {
+    access.insert(key, value)
+}
+
+/// Inserts a key with a value that is made inside the clock.
+#[inline(always)]
+fn insert_made<T: Kind, M: Map<T>>(access: &mut M::Access<'_>, key: T::Key) -> bool {
+    let value = T::value_of(key.borrow(), 0);
     access.insert(key, value)
 }
 

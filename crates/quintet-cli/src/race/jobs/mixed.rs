@@ -1,9 +1,10 @@
-//! Gets, inserts and removes over a key space of which about half is present: `mix90`, `mix50`.
+//! Gets, inserts and removes over a key space of which about half is present: `mix90`, `mix50`. What is inserted is
+//! made inside the clock, and what is removed is freed there.
 
 use super::general::{census, fill};
 use crate::race::crew::{Lap, crew, for_a_while, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Sample, Wrong};
-use crate::race::keys::{Dice, Draw, Uniform, Zipf};
+use crate::race::keys::{Choices, Drawn, Law};
 use crate::race::stint::Stint;
 use quintet_rivals::Kind;
 use quintet_rivals::general::{Access, BATCH, Map};
@@ -17,9 +18,6 @@ pub(super) struct Mixed<T, M> {
     kind: PhantomData<T>,
 }
 
-/// Separates the choice of operations from the choice of keys.
-const CHOICES: u64 = 1 << 20;
-
 impl<T: Kind, M: Map<T>> Mixed<T, M> {
     /// A map made for `keys` entries, every other of them present.
     pub(super) fn new(keys: u64) -> Self {
@@ -30,30 +28,23 @@ impl<T: Kind, M: Map<T>> Mixed<T, M> {
 
     /// Runs the mixture in which `writes` of 256 operations insert, and as many remove.
     #[inline(always)]
-    fn run<D: Draw>(
-        &mut self,
-        heat: &Heat,
-        stint: Stint,
-        writes: u64,
-        draw: impl Fn(u64, u64, usize) -> D + Sync,
-    ) -> Result<Sample, Wrong> {
+    fn run(&mut self, heat: &Heat, stint: Stint, writes: u64, law: Law) -> Result<Sample, Wrong> {
         let laps: Vec<(Lap, i64)> = crew(heat.threads, |thread, gate| {
             let mut access = self.map.access();
-            let mut draw = draw(self.keys, heat.round, thread);
-            let mut dice = Dice::new(heat.round + CHOICES, thread);
+            let mut drawn = Drawn::<T>::new(law, self.keys, heat.round, thread);
+            let mut choices = Choices::new(heat.round, thread);
             let mut net = 0;
             let lap = for_a_while(stint, gate, || {
                 let mut wrong = 0;
                 for _ in 0..BATCH {
-                    let (index, choice) = (draw.next(), dice.bits() >> 56);
+                    let (key, choice) = (drawn.next(), choices.next());
                     if choice >= 2 * writes {
-                        let right =
-                            T::ask(index, |key| access.get(key, |value| T::matches(index, value)));
+                        let right = access.get(key, |value| T::is_of(key, value));
                         wrong += u64::from(right == Some(false));
                     } else if choice < writes {
-                        net += i64::from(access.insert(T::key(index), T::value(index, 0)));
+                        net += i64::from(access.insert(T::own(key), T::value_of(key, 0)));
                     } else {
-                        net -= i64::from(T::ask(index, |key| access.remove(key)));
+                        net -= i64::from(access.remove(key));
                     }
                 }
                 access.quiet();
@@ -71,9 +62,9 @@ impl<T: Kind, M: Map<T>> Mixed<T, M> {
 impl<T: Kind, M: Map<T>> Bench for Mixed<T, M> {
     fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         match heat.workload.name {
-            "mix90" | "mix90-str" => self.run(heat, stint, 13, Uniform::new),
-            "mix90-zipf" => self.run(heat, stint, 13, Zipf::new),
-            "mix50" => self.run(heat, stint, 64, Uniform::new),
+            "mix90" | "mix90-str" => self.run(heat, stint, 13, Law::Uniform),
+            "mix90-zipf" => self.run(heat, stint, 13, Law::Zipf),
+            "mix50" => self.run(heat, stint, 64, Law::Uniform),
             other => unreachable!("{other} is no workload of a half full map"),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::race::crew::{Gate, Lap, crew, for_a_while, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Latency, Measure, Role, Sample, Table, Workload, Wrong};
-use crate::race::keys::{Draw, Uniform};
+use crate::race::keys::{Drawn, Law};
 use crate::race::stint::Stint;
 use crate::race::timer::clocked;
 use quintet_rivals::read_mostly::{Guard, Reader, Writer};
@@ -115,7 +115,7 @@ impl<W: Writer<Words>> Mostly<W> {
         let keys = self.keys;
         let (laps, ()) =
             self.race::<PER_SECTION, _>(heat, stint, heat.threads, |writer, gate, go_on| {
-                let mut draw = Uniform::new(keys, heat.round, heat.threads);
+                let mut drawn = Drawn::<Words>::new(Law::Uniform, keys, heat.round, heat.threads);
                 gate.arrive();
                 while go_on() {
                     match pace {
@@ -126,7 +126,7 @@ impl<W: Writer<Words>> Mostly<W> {
                         Pace::Every(pause) => std::thread::sleep(pause),
                         Pace::Always => {}
                     }
-                    change(writer, draw.next(), heat.round);
+                    change(writer, *drawn.next(), heat.round);
                     writer.publish();
                 }
             })?;
@@ -137,9 +137,9 @@ impl<W: Writer<Words>> Mostly<W> {
     fn writes(&mut self, heat: &Heat, stint: Stint, batch: u64) -> Result<Sample, Wrong> {
         let keys = self.keys;
         let (_, lap) = self.race::<1, _>(heat, stint, heat.threads - 1, |writer, gate, _| {
-            let mut draw = Uniform::new(keys, heat.round, heat.threads);
+            let mut drawn = Drawn::<Words>::new(Law::Uniform, keys, heat.round, heat.threads);
             for_a_while(stint, gate, || {
-                (0..batch).for_each(|_| change(writer, draw.next(), heat.round));
+                (0..batch).for_each(|_| change(writer, *drawn.next(), heat.round));
                 writer.publish();
                 (batch, 0)
             })
@@ -154,13 +154,13 @@ impl<W: Writer<Words>> Mostly<W> {
         let keys = self.keys;
         let (_, (latency, time)) =
             self.race::<1, _>(heat, stint, heat.threads, |writer, gate, go_on| {
-                let mut draw = Uniform::new(keys, heat.round, heat.threads);
+                let mut drawn = Drawn::<Words>::new(Law::Uniform, keys, heat.round, heat.threads);
                 let (mut recorder, mut time) = (LatencyRecorder::new(), Duration::ZERO);
                 gate.wait();
                 while go_on() {
                     std::thread::sleep(FIFTH);
                     let publish = || {
-                        change(writer, draw.next(), heat.round);
+                        change(writer, *drawn.next(), heat.round);
                         writer.publish();
                     };
                     time += clocked(|| recorder.measure(publish)).1;
@@ -178,8 +178,8 @@ impl<W: Writer<Words>> Mostly<W> {
     }
 }
 
-fn change<W: Writer<Words>>(writer: &mut W, index: u64, round: u64) {
-    writer.insert(Words::key(index), Words::value(index, round));
+fn change<W: Writer<Words>>(writer: &mut W, key: u64, round: u64) {
+    writer.insert(key, Words::value_of(&key, round));
 }
 
 /// Reads for a while, so many gets per section.
@@ -191,15 +191,14 @@ fn read<R: Reader<Words>, const PER_SECTION: u64>(
     thread: usize,
     gate: &Gate,
 ) -> Lap {
-    let mut draw = Uniform::new(keys, heat.round, thread);
+    let mut drawn = Drawn::<Words>::new(Law::Uniform, keys, heat.round, thread);
     for_a_while(stint, gate, || {
         let mut wrong = 0;
         for _ in 0..BATCH / PER_SECTION {
             let mut guard = reader.enter();
             for _ in 0..PER_SECTION {
-                let index = draw.next();
-                let right =
-                    Words::ask(index, |key| guard.get(key, |value| Words::matches(index, value)));
+                let key = drawn.next();
+                let right = guard.get(key, |value| Words::is_of(key, value));
                 wrong += u64::from(right != Some(true));
             }
         }

@@ -101,12 +101,15 @@ pub(crate) fn obey<S: Shared>() {
     }
 }
 
-/// Which keys are there, in a random order.
+/// A key that is there, and the number it belongs to.
+type Entry = (u32, u32);
+
+/// Which keys are there, in a random order: drawn before any clock runs, eight bytes each.
 #[derive(Default)]
 struct Survey {
-    all: Vec<u32>,
+    all: Vec<Entry>,
     /// Draws from the keys of the few buckets.
-    few: Vec<u32>,
+    few: Vec<Entry>,
     /// Keys that are not there and fall into the few buckets.
     absent: Vec<u32>,
 }
@@ -117,26 +120,26 @@ const FEW: usize = 4;
 impl Survey {
     fn new(local: &mut impl Local, entries: u64, seed: u64) -> Self {
         let mut dice = Dice::new(seed, 0);
-        let mut all: Vec<u32> = (0..entries)
-            .filter(|entry| local.get(key(*entry)).is_some())
-            .map(|entry| entry as u32)
+        let mut all: Vec<Entry> = (0..entries)
+            .map(|number| (key(number), number as u32))
+            .filter(|(key, _)| local.get(*key).is_some())
             .collect();
         // The same few for every process.
-        let mut sorted: Vec<u32> = all.iter().take(4096).copied().collect();
-        sorted.sort_unstable_by_key(|entry| key(u64::from(*entry)));
+        let mut sorted: Vec<Entry> = all.iter().take(4096).copied().collect();
+        sorted.sort_unstable();
         // Far enough from each other in key order to be in buckets of their own.
-        let sorted: Vec<u32> = sorted.into_iter().step_by(16).take(FEW).collect();
+        let sorted: Vec<Entry> = sorted.into_iter().step_by(16).take(FEW).collect();
         for last in (1..all.len()).rev() {
             all.swap(last, dice.below(last as u64 + 1) as usize);
         }
         let few = (0..4096).map(|_| sorted[dice.below(sorted.len() as u64) as usize]).collect();
         // The neighbour of a key in key order is almost surely absent and in the same bucket.
-        let absent = sorted.iter().map(|entry| key(u64::from(*entry)) ^ 1);
+        let absent = sorted.iter().map(|(key, _)| key ^ 1);
         let absent = absent.filter(|key| *key != 0 && local.get(*key).is_none()).collect();
         Self { all, few, absent }
     }
 
-    fn order(&self, workload: &str) -> &[u32] {
+    fn order(&self, workload: &str) -> &[Entry] {
         if matches!(workload, "get-few" | "get-stopped") { &self.few } else { &self.all }
     }
 }
@@ -148,17 +151,17 @@ pub(super) fn gate() {
 }
 
 /// Lookups or updates in the given order for a stint.
-fn steady(local: &mut impl Local, order: &[u32], work: &str, stint: Stint) -> Lap {
+fn steady(local: &mut impl Local, order: &[Entry], work: &str, stint: Stint) -> Lap {
     let update = work == "update";
     let mut place = 0;
     let batch = || {
         let mut wrong = 0;
         for _ in 0..256 {
-            let entry = u64::from(order[place]);
+            let (key, number) = (order[place].0, u64::from(order[place].1));
             place = if place + 1 == order.len() { 0 } else { place + 1 };
             let right = match update {
-                true => local.update(key(entry), entry),
-                false => local.get(key(entry)) == Some(entry),
+                true => local.update(key, number),
+                false => local.get(key) == Some(number),
             };
             wrong += u64::from(!right);
         }
@@ -204,13 +207,14 @@ struct Part {
 fn life(local: &mut impl Local, work: &str, part: &Part) -> Lap {
     let each = part.entries / part.parts.max(1);
     let from = each * part.part;
+    let keys: Vec<u32> = (from..from + each).map(key).collect();
     gate();
     let (wrong, busy) = clocked(|| {
-        let right = |entry: &u64| match work {
-            "add" => local.add(key(*entry), *entry),
-            _ => local.remove(key(*entry)),
+        let right = |(number, key): &(u64, &u32)| match work {
+            "add" => local.add(**key, *number),
+            _ => local.remove(**key),
         };
-        each - (from..from + each).filter(right).count() as u64
+        each - (from..).zip(&keys).filter(right).count() as u64
     });
     Lap { operations: each, wrong, busy }
 }
