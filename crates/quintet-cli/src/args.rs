@@ -67,6 +67,9 @@ pub(crate) struct RaceArgs {
     /// Short: at most 90 seconds for the headlines of every family, at most 5 minutes for one family
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Take about so long: rounds get shorter, and what has no time left is named
+    #[arg(long, value_name = "N")]
+    pub(crate) seconds: Option<u64>,
     /// Numbers of threads, for example 1,2
     #[arg(long, value_name = "LIST")]
     pub(crate) threads: Option<String>,

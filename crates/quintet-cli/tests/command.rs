@@ -47,8 +47,12 @@ fn bad_input_is_explained_in_three_lines() {
     refused(&["race", "--threads", "99999"], "too many");
     refused(&["race", "--threads", ""], "not a number");
     refused(&["race", "--keys", "0"], "zero");
+    refused(&["race", "--keys", "1G"], "not a number");
+    refused(&["race", "--check", "no/such/file"], "cannot read");
+    refused(&["race", "--table", "no/such/file"], "cannot read");
     refused(&["race", "--rounds", "0"], "--rounds");
     refused(&["race", "--rounds", "x"], "invalid value");
+    refused(&["race", "--seconds", "0"], "--seconds");
     refused(&["race", "--workload", "hot"], "did you mean --workload hit");
     refused(&["race", "--family", "seen", "--tables", "dishmap"], "did you mean --tables dashmap");
     refused(&["race", "--no-such-option"], "--no-such-option");
@@ -313,10 +317,81 @@ fn files_are_whole_and_nothing_else_is_left() {
     let output = tiny("rivals", &[&more[..], &files].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("rivals hit, 200 keys"), "the table is shown as well");
-    assert!(lines(&std::fs::read(&json).unwrap()).len() >= 9);
+    assert!(cells(&std::fs::read(&json).unwrap()).len() >= 9);
     let page = std::fs::read_to_string(&html).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("papaya"));
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 2);
+}
+
+/// A race whose file is kept: two tables, one workload.
+fn kept(name: &str, more: &[&str]) -> (PathBuf, Output) {
+    let json = scratch(name).join("out.json");
+    let race = ["--workload", "hit", "--tables", "quintet,dashmap", "--threads", "1"];
+    let file = ["--json", json.to_str().unwrap()];
+    let output = tiny("word", &[&race[..], &file, more].concat());
+    (json, output)
+}
+
+#[test]
+fn a_file_tells_where_and_how_it_was_made() {
+    let (json, output) = kept("about", &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let header = &lines(&std::fs::read(json).unwrap())[0]["about"];
+    for field in ["machine", "kernel", "huge_pages", "compiler", "commit", "date"] {
+        assert!(header[field].is_string(), "{field}: {header}");
+    }
+    assert!(header["compiler"].as_str().unwrap().starts_with("rustc "), "{header}");
+    assert!(header["cores"].as_u64() >= Some(1) && header["clean"].is_boolean(), "{header}");
+    let busy = header["busy_share"].as_f64().expect("a share");
+    assert!((0.0..=1.0).contains(&busy) && header["finished"] == true, "{header}");
+}
+
+#[test]
+fn a_run_is_compared_with_a_record() {
+    let (json, _) = kept("check", &[]);
+    let path = json.to_str().unwrap();
+    // A record that nothing can lose against, then one that everything loses against.
+    for (ratio, code) in [(0.0001, 0), (9999.0, 1)] {
+        let mut file = String::new();
+        for mut line in cells(&std::fs::read(path).unwrap()) {
+            for field in ["ratio_to_best_rival", "ratio_low", "ratio_high"] {
+                if line.get(field).is_some() {
+                    line[field] = ratio.into();
+                }
+            }
+            file += &format!("{line}\n");
+        }
+        std::fs::write(path, file).unwrap();
+        let race = ["--workload", "hit", "--tables", "quintet,dashmap", "--threads", "1"];
+        let output = tiny("word", &[&race[..], &["--check", path]].concat());
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+        let told = text(&output.stdout);
+        assert_eq!(told.contains("word hit 200, 1 thread, quintet"), code == 1, "{told}");
+    }
+    let other = tiny("reclaim", &["--workload", "section", "--threads", "1", "--check", path]);
+    assert_eq!(other.status.code(), Some(2));
+    assert!(text(&other.stderr).contains("nothing of this race is in the record"));
+}
+
+#[test]
+fn a_record_becomes_a_table_of_a_page() {
+    let (json, _) = kept("table", &[]);
+    let output = quintet(&["race", "--table", json.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let page = text(&output.stdout);
+    assert!(page.lines().all(|line| line.starts_with('|') && line.ends_with('|')), "{page}");
+    assert!(page.contains("| word quintet | `hit` | 200 | ") && page.contains("| dashmap |"));
+}
+
+#[test]
+fn what_people_read_fits_eighty_columns() {
+    let more = ["--workload", "m", "--threads", "1,2,3"];
+    for shown in [quintet(&["race", "--list"]), tiny("word", &more), tiny("seen", &more)] {
+        assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
+        for line in text(&shown.stdout).lines() {
+            assert!(line.chars().count() <= 80, "{} in {line:?}", line.chars().count());
+        }
+    }
 }
 
 #[test]
@@ -352,7 +427,36 @@ fn killed_processes_lose_nothing_of_a_cache() {
     }
 }
 
-/// Ctrl-C in the middle of a race: exit code 130, and neither a result nor its unfinished form.
+/// Ctrl-C after the first stage: exit code 130, and what is finished is shown and in the file.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_race_keeps_what_is_finished() {
+    use std::io::{BufRead, BufReader};
+    let directory = scratch("kept");
+    let json = directory.join("out.json");
+    let race = ["race", "--family", "reclaim", "--tables", "quintet,seize", "--threads", "1"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_quintet"))
+        .args(race)
+        .args(["--rounds", "2", "--json", json.to_str().unwrap()])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let shown = BufReader::new(child.stdout.take().unwrap());
+    let mut shown = shown.lines().map(Result::unwrap);
+    assert!(shown.any(|line| line.contains("reclaim section")));
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    shown.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let file = std::fs::read(&json).unwrap();
+    assert_eq!(lines(&file)[0]["about"]["finished"], false);
+    let workloads = cells(&file);
+    let workloads = names(&workloads, "workload");
+    assert!(workloads.contains("section") && !workloads.contains("stalled"), "{workloads:?}");
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1);
+}
+
+/// Ctrl-C before anything is finished: exit code 130, and neither a result nor its unfinished form.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_race_leaves_no_file() {

@@ -14,8 +14,14 @@ use std::path::Path;
 /// Keys where instructions are counted, unless the user asks for another number: what they are does not depend on it.
 pub(crate) const COUNTED: u64 = 10_000;
 
-/// Changes the defaults of a race to those of a count: few keys, one thread.
-pub(crate) fn count_wish(args: &RaceArgs, wish: &mut Wish) {
+/// Whether builds are held against each other, or instructions counted.
+pub(crate) fn is_wanted(args: &RaceArgs) -> bool {
+    args.count || args.against.is_some()
+}
+
+/// Changes the defaults of a race: the sizes of a quick one, and where instructions are counted few keys and one thread.
+pub(crate) fn adjust(args: &RaceArgs, wish: &mut Wish) {
+    wish.quick |= is_wanted(args);
     if args.count {
         wish.keys.get_or_insert_with(|| vec![COUNTED]);
         if args.threads.is_none() {

@@ -1,8 +1,10 @@
 //! `quintet race`: each table against its rivals on this machine.
 //!
-//! Tables run interleaved in one process in rounds (A B C, A B C, …) after a warm-up, with the same
-//! keys and hasher, and every answer is checked. A ratio is the median over the rounds of the
-//! rounds' own ratios, so that weather shared by all tables cancels.
+//! Tables run interleaved in one process in rounds (A B C, A B C, …), each after a warm-up that ends when the rates of two consecutive slices agree, with
+//! the same keys, drawn beforehand, and the same hasher, and every answer is checked: a rival that answers wrong is struck from the contest. A ratio is the
+//! median over the rounds of the rounds' own ratios, so that weather shared by all tables cancels.
+//!
+//! [`duel`] instead holds our own tables of two builds against each other, or counts their instructions.
 //!
 //! A family joins by a file in [`families`]; a general map joins a family by one line,
 //! `Table::words::<M>(Role::Ours)`, where `M` implements the rivals' own trait.
@@ -72,7 +74,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
     }
     let chosen = choose(&families, args.family.as_deref())?;
     let mut wish = wish(args)?;
-    duel::count_wish(args, &mut wish);
+    duel::adjust(args, &mut wish);
     let stages = plan::stages(&chosen, &wish);
     if stages.is_empty() {
         let all = chosen.iter().flat_map(|family| family.workloads).map(|workload| workload.name);
@@ -80,7 +82,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
         return Err(Fail::misuse(format!("no workload {:?}", wish.prefix), "", advice));
     }
     check_tables(&chosen, &args.tables)?;
-    if args.count || args.against.is_some() {
+    if duel::is_wanted(args) {
         return duel::run(args, &stages);
     }
     let committed = args.check.as_deref().map(committed::load).transpose()?;
@@ -134,6 +136,7 @@ fn compare(then: &[Record], now: &[Record], quiet: bool) -> Result<Exit, Fail> {
 fn course(args: &RaceArgs, wish: &Wish, stages: &[plan::Stage<'_>], families: usize) -> Course {
     let contests: usize = stages.iter().map(plan::Stage::contests).sum();
     let budget = match (wish.quick, args.family.as_deref()) {
+        _ if args.seconds.is_some() => args.seconds.map(Duration::from_secs),
         (false, _) => None,
         (true, None) => Some(HEADLINES),
         (true, Some("all")) => Some(FAMILY * families as u32),
@@ -260,6 +263,10 @@ fn wish(args: &RaceArgs) -> Result<Wish, Fail> {
     if args.rounds == Some(0) {
         let advice = format!("leave it out for {ROUNDS} rounds");
         return Err(Fail::misuse("bad value for --rounds: 0", "no round gives no result", advice));
+    }
+    if args.seconds == Some(0) {
+        let advice = "leave it out, or give a minute: --seconds 60";
+        return Err(Fail::misuse("bad value for --seconds: 0", "no time gives no result", advice));
     }
     Ok(Wish {
         headlines: args.quick && args.family.is_none() && args.workload.is_none(),

@@ -196,7 +196,8 @@ fn figure(row: &Record) -> String {
 pub(crate) fn ratio(row: &Record) -> Option<String> {
     let (median, low, high) = (row.ratio_to_best_rival?, row.ratio_low?, row.ratio_high?);
     Some(match high {
-        0.0..100.0 => format!("{median:.2} ({low:.2} to {high:.2})"),
+        0.0..10.0 => format!("{median:.2} ({low:.2} to {high:.2})"),
+        10.0..100.0 => format!("{median:.1} ({low:.1} to {high:.1})"),
         _ => format!("{median:.0} ({low:.0} to {high:.0})"),
     })
 }
