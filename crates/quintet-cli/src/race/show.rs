@@ -5,6 +5,8 @@ use super::family::Measure;
 use super::record::Record;
 use crate::ui::{Tone, count, nanoseconds, paint, say};
 
+/// Marks yardsticks.
+const LIMIT: char = '~';
 /// No line is longer.
 const WIDTH: usize = 80;
 /// The column of names.
@@ -60,6 +62,9 @@ fn block(rows: &[&Record]) -> Vec<String> {
         (_, Some(_)) => lines.extend(weights(&title, rows)),
         _ => crowds.chunks(COLUMNS).for_each(|some| lines.extend(figures(&title, rows, some))),
     }
+    if rows.iter().any(|row| row.limit) {
+        lines.push(paint(&format!("{LIMIT} is a yardstick and nobody's rival"), Tone::Dim));
+    }
     for row in rows {
         if let Some(what) = &row.struck {
             let text = format!("struck: {}, {}: {what}", row.table, row.crowd());
@@ -90,7 +95,8 @@ fn find<'a>(rows: &[&'a Record], table: &str, crowd: usize) -> Option<&'a Record
 /// A row's name, and its line in the tone that befits it.
 fn named(row: &Record, cells: &str) -> String {
     let version = row.version.as_deref().unwrap_or_default();
-    let line = format!("{:<NAME$}{version:<10}{cells}", format!("  {}", row.table));
+    let mark = if row.limit { LIMIT } else { ' ' };
+    let line = format!("{:<NAME$}{version:<10}{cells}", format!("{mark} {}", row.table));
     match (row.limit, row.ratio_to_best_rival) {
         (true, _) => paint(&line, Tone::Dim),
         (_, Some(_)) => paint(&line, Tone::Good),
@@ -133,8 +139,8 @@ fn headed(title: &str, heads: &str) -> Vec<String> {
 fn latencies(title: &str, rows: &[&Record]) -> Vec<String> {
     let heads = ["", "p50", "p99", "p99.99", "max", "faults"];
     let line = |cells: [String; 6]| {
-        let [crowd, rest @ ..] = cells;
-        format!("{crowd:>3}") + &rest.map(|cell| format!("{cell:>9}")).concat()
+        let [crowd, p50, p99, p9999, max, faults] = cells;
+        format!("{crowd:>3}{p50:>8}{p99:>8}{p9999:>10}{max:>10}{faults:>10}")
     };
     let name = NAME + 2;
     let mut lines = vec![paint(title, Tone::Bold)];
