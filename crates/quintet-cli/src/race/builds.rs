@@ -3,6 +3,7 @@
 use super::lap::{GREETING, Line};
 use super::plan::Stage;
 use super::stint::Stint;
+use super::weather;
 use crate::fail::{Exit, Fail};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -61,6 +62,7 @@ impl Build {
         command.args(["--workload", &task.workloads.join(",")]);
         command.args(["--threads", &threads.join(","), "--stint", &task.stint.to_string()]);
         command.args(["--tables", &task.tables.join(",")]);
+        command.env(weather::LEAVES_OUT, "1");
         let output = command.output().map_err(|error| self.fail("cannot start", error))?;
         let error = String::from_utf8_lossy(&output.stderr);
         let answer = String::from_utf8_lossy(&output.stdout);

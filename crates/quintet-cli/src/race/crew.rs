@@ -7,7 +7,7 @@ use super::weather;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What one thread did while its clock ran.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,6 +18,22 @@ pub(crate) struct Lap {
     pub(crate) wrong: u64,
     /// How long it took.
     pub(crate) busy: Duration,
+}
+
+impl Lap {
+    /// The same without what the thread waited for a core in `all` of its time, of which its clock ran in a part.
+    fn without(self, waited: Duration, all: Duration) -> Lap {
+        let share = waited.as_secs_f64() / all.as_secs_f64().max(f64::MIN_POSITIVE);
+        Lap { busy: self.busy.mul_f64((1.0 - share).clamp(0.01, 1.0)), ..self }
+    }
+}
+
+/// Runs a thread's lap; see [`weather::left_out`].
+#[inline(always)]
+pub(crate) fn undisturbed(lap: impl FnOnce() -> Lap) -> Lap {
+    let (before, start) = (weather::left_out(), Instant::now());
+    let lap = lap();
+    lap.without(weather::left_out().saturating_sub(before), start.elapsed())
 }
 
 /// Where threads wait for each other. It opens as well when one of them panics, so that the others
@@ -99,7 +115,7 @@ pub(crate) fn for_a_while_with<H>(
             Stint::Operations(_) => std::thread::yield_now(),
         }
     }
-    let lap = repeat(stint, &mut step);
+    let lap = undisturbed(|| repeat(stint, &mut step));
     Lap { wrong: lap.wrong + early, ..lap }
 }
 
@@ -192,6 +208,15 @@ mod tests {
         let never = [9, 1, 9, 1, 9, 1, 9, 1, 9, 1, 9, 1];
         assert_eq!(warm_up(stint, &mut steps(&never)), SLICES as u64);
         assert_eq!(warm_up(Stint::Operations(5), &mut steps(&[])), 0);
+    }
+
+    #[test]
+    fn what_a_thread_waited_is_left_out_in_proportion() {
+        let ms = Duration::from_millis;
+        let lap = Lap { operations: 7, wrong: 0, busy: ms(80) };
+        assert_eq!(lap.without(ms(0), ms(100)).busy, ms(80));
+        assert_eq!(lap.without(ms(50), ms(100)).busy, ms(40));
+        assert!(lap.without(ms(200), ms(100)).busy > ms(0), "never nothing");
     }
 
     #[test]

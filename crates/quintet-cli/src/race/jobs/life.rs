@@ -1,7 +1,7 @@
 //! Maps made anew in every round: `insert`, `remove`, `grow`.
 
 use super::general::{census, fill};
-use crate::race::crew::{Lap, crew, joint_rate, shared_work, wrong};
+use crate::race::crew::{Lap, crew, joint_rate, shared_work, undisturbed, wrong};
 use crate::race::family::{Bench, Heat, Latency, Measure, Sample, Wrong};
 use crate::race::ground::{touch, trim};
 use crate::race::stint::Stint;
@@ -194,20 +194,22 @@ fn in_parts<'m, T: Kind, M: Map<T>, E>(
         let mut access = map.access();
         let mut part = part(heat, thread, step).map(&prepare).peekable();
         let mut batch = Vec::with_capacity(BATCH as usize);
-        let (mut busy, mut operations, mut wrong) = (Duration::ZERO, 0, 0);
         gate.wait();
-        while part.peek().is_some() {
-            batch.extend(part.by_ref().take(BATCH as usize));
-            operations += batch.len() as u64;
-            let ((), time) = clocked(|| {
-                for entry in batch.drain(..) {
-                    wrong += u64::from(!operation(&mut access, entry));
-                }
-                access.quiet();
-            });
-            busy += time;
-        }
-        Lap { operations, wrong, busy }
+        undisturbed(|| {
+            let (mut busy, mut operations, mut wrong) = (Duration::ZERO, 0, 0);
+            while part.peek().is_some() {
+                batch.extend(part.by_ref().take(BATCH as usize));
+                operations += batch.len() as u64;
+                let ((), time) = clocked(|| {
+                    for entry in batch.drain(..) {
+                        wrong += u64::from(!operation(&mut access, entry));
+                    }
+                    access.quiet();
+                });
+                busy += time;
+            }
+            Lap { operations, wrong, busy }
+        })
     });
     Wrong::unless_zero(wrong(&parts), what)?;
     Ok(shared_work(&parts))

@@ -1,7 +1,7 @@
 //! Sets made anew in every round: `grow`, `dup`, `memory`.
 
 use super::life::fixed_work;
-use crate::race::crew::{Lap, crew, shared_work, wrong};
+use crate::race::crew::{Lap, crew, shared_work, undisturbed, wrong};
 use crate::race::family::{Bench, Heat, Role, Sample, Table, Wrong};
 use crate::race::ground::{touch, trim};
 use crate::race::keys::Dice;
@@ -270,21 +270,23 @@ impl<A: Seen<N>, const N: usize> Search<A, N> {
             let mut dice = Dice::new(heat.round, thread);
             let (first, last) = (bound(thread), bound(thread + 1));
             let mut records = Vec::with_capacity(BATCH as usize);
-            let mut all = Lap::default();
             gate.wait();
-            for start in (first..last).step_by((BATCH / (1 + known)) as usize) {
-                records.clear();
-                for index in start..last.min(start + BATCH / (1 + known)) {
-                    records.push(record(index));
-                    let old = (0..known).map(|_| first + dice.below(index - first + 1));
-                    records.extend(old.map(record::<N>));
+            undisturbed(|| {
+                let mut all = Lap::default();
+                for start in (first..last).step_by((BATCH / (1 + known)) as usize) {
+                    records.clear();
+                    for index in start..last.min(start + BATCH / (1 + known)) {
+                        records.push(record(index));
+                        let old = (0..known).map(|_| first + dice.below(index - first + 1));
+                        records.extend(old.map(record::<N>));
+                    }
+                    let (wrong, busy) = clocked(|| Self::take_in(&mut access, &records, known));
+                    all.operations += records.len() as u64;
+                    all.wrong += wrong;
+                    all.busy += busy;
                 }
-                let (wrong, busy) = clocked(|| Self::take_in(&mut access, &records, known));
-                all.operations += records.len() as u64;
-                all.wrong += wrong;
-                all.busy += busy;
-            }
-            all
+                all
+            })
         });
         Wrong::unless_zero(wrong(&laps), "insert")?;
         // What one thread has inserted another finds.

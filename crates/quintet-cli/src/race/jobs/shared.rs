@@ -13,7 +13,7 @@
 //! | `end` | ends | |
 
 use crate::output::{OnInterrupt, on_interrupt};
-use crate::race::crew::{Lap, repeat, warm_up};
+use crate::race::crew::{Lap, repeat, undisturbed, warm_up};
 use crate::race::families::cache::stores_by_name;
 use crate::race::families::tier_map::tables_by_name;
 use crate::race::keys::Dice;
@@ -178,7 +178,7 @@ pub(super) fn timed(stint: Stint, mut batch: impl FnMut() -> u64) -> Lap {
     };
     let early = warm_up(stint, &mut step);
     gate();
-    let lap = repeat(stint, &mut step);
+    let lap = undisturbed(|| repeat(stint, &mut step));
     Lap { wrong: lap.wrong + early, ..lap }
 }
 
