@@ -71,7 +71,7 @@ impl Journal {
             huge_pages: chosen(&read("/sys/kernel/mm/transparent_hugepage/enabled")).to_owned(),
             compiler: env!("QUINTET_COMPILER").to_owned(),
             commit: env!("QUINTET_COMMIT").to_owned(),
-            clean: env!("QUINTET_CLEAN") == "true",
+            clean: env!("QUINTET_CLEAN").parse().unwrap_or(false),
             date: self.date.clone(),
             seconds: self.began.elapsed().as_secs(),
             busy_share: Ticks::now().busy_share(self.ticks),

@@ -3,13 +3,13 @@
 //! Only what the clock of a race would time is counted. Locked are instructions with a lock prefix and exchanges with memory, callgrind's
 //! global bus events; fences are none.
 
-use super::against::rates;
+use super::against::{cell_name, rates};
 use super::builds::{Build, Task};
 use super::plan::Stage;
 use super::stint::Stint;
 use crate::fail::Fail;
 use crate::output::is_interrupted;
-use crate::ui::{Tone, count, paint, say};
+use crate::ui::{Tone, paint, say};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::ffi::OsStr;
@@ -168,7 +168,7 @@ pub(crate) fn show(stage: &Stage<'_>, cells: &[Cell]) {
     say(&format!("\n{}{heads}", paint(&format!("{title:<36}"), Tone::Bold)));
     for cell in cells {
         let Cell { workload, table, threads, keys, instructions, locked, .. } = cell;
-        let name = format!("  {workload} {} {threads}t {table}", count(*keys));
+        let name = format!("  {}", cell_name(workload, *keys, *threads, table));
         let mut line = format!("{name:<36}{instructions:>9.1}{locked:>8.2}");
         let other = cell.other_instructions.zip(cell.other_locked).zip(cell.instructions_ratio);
         if let Some(((instructions, locked), ratio)) = other {
@@ -185,7 +185,7 @@ pub(crate) fn verdict(cells: &[Cell]) {
     say(&format!("\n{} of {} cells need more than {LOST}x", lost.len(), cells.len()));
     for cell in lost {
         let Cell { family, workload, table, threads, keys, .. } = cell;
-        say(&format!("  {family} {workload} {} {threads}t {table}", count(*keys)));
+        say(&format!("  {family} {}", cell_name(workload, *keys, *threads, table)));
     }
 }
 
