@@ -32,6 +32,6 @@ docs:
 ci *lanes:
     .ci/run {{lanes}}
 
-# the lanes without their wall budgets
-full:
-    FULL=1 LOOM_MAX_PREEMPTIONS=3 TORTURE_SECONDS=3600 .ci/run
+# what needs hours, or the lanes named of it
+soak *lanes:
+    .ci/soak {{lanes}}

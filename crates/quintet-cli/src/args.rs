@@ -34,6 +34,10 @@ pub(crate) enum Command {
     #[cfg(feature = "race")]
     #[command(hide = true)]
     Weigh(WeighArgs),
+    /// Run one round of our own tables; `race --against` runs this in both builds
+    #[cfg(feature = "race")]
+    #[command(hide = true)]
+    Lap(LapArgs),
 }
 
 impl Default for Command {
@@ -63,13 +67,16 @@ pub(crate) struct RaceArgs {
     /// Short: at most 90 seconds for the headlines of every family, at most 5 minutes for one family
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Take about so long: rounds get shorter, and what has no time left is named
+    #[arg(long, value_name = "N")]
+    pub(crate) seconds: Option<u64>,
     /// Numbers of threads, for example 1,2
     #[arg(long, value_name = "LIST")]
     pub(crate) threads: Option<String>,
-    /// Numbers of keys, for example 10000,1000000
+    /// Numbers of keys, for example 10k,1M
     #[arg(long, value_name = "LIST")]
     pub(crate) keys: Option<String>,
-    /// Rounds per workload; fewer than 7 give ratios that are not worth quoting
+    /// Rounds per workload (7; 15 with --against); fewer give ratios that are not worth quoting
     #[arg(long, value_name = "N")]
     pub(crate) rounds: Option<usize>,
     /// Write one JSON object per line and table to this file (-: standard output)
@@ -78,6 +85,18 @@ pub(crate) struct RaceArgs {
     /// Write a page with the results to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Instead of rivals, race our own tables of this build and of that one, in rounds A B, B A, …
+    #[arg(long, value_name = "BINARY")]
+    pub(crate) against: Option<PathBuf>,
+    /// Instead of a race, count instructions per operation of our own tables (needs valgrind)
+    #[arg(long)]
+    pub(crate) count: bool,
+    /// Compare the ratios with those of this file, and name what lost more than its spread
+    #[arg(long, value_name = "FILE")]
+    pub(crate) check: Option<PathBuf>,
+    /// Show the ratios of this file as a table of a Markdown page, and stop
+    #[arg(long, value_name = "FILE")]
+    pub(crate) table: Option<PathBuf>,
     /// List families and workloads with their reasons, and stop
     #[arg(long)]
     pub(crate) list: bool,
@@ -116,7 +135,31 @@ pub(crate) struct WeighArgs {
     pub(crate) keys: u64,
 }
 
-/// Reads a list of positive numbers such as `1,2`.
+/// What a child process is to run.
+#[cfg(feature = "race")]
+#[derive(Debug, Args)]
+pub(crate) struct LapArgs {
+    /// The family.
+    pub(crate) family: String,
+    /// The stage.
+    pub(crate) stage: String,
+    /// The number of keys.
+    pub(crate) keys: u64,
+    /// The workloads.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) workload: Vec<String>,
+    /// The numbers of threads.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) threads: Vec<usize>,
+    /// The tables.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) tables: Vec<String>,
+    /// How long each round is.
+    #[arg(long)]
+    pub(crate) stint: crate::race::Stint,
+}
+
+/// Reads a list of positive numbers such as `1,2` or `64k,1M`.
 #[cfg(feature = "race")]
 pub(crate) fn numbers(flag: &str, text: &str, most: u64) -> Result<Vec<u64>, Fail> {
     let refuse = |why: String, example: &str| {
@@ -124,13 +167,27 @@ pub(crate) fn numbers(flag: &str, text: &str, most: u64) -> Result<Vec<u64>, Fai
     };
     let advice = format!("give whole numbers from 1 to {most}, for example {flag} 1,2");
     text.split(',')
-        .map(|part| match part.trim().parse::<u64>() {
-            Ok(0) => Err(refuse("zero does no work".to_owned(), &advice)),
-            Ok(n) if n <= most => Ok(n),
-            Ok(n) => Err(refuse(format!("{n} is too many"), &advice)),
-            Err(_) => Err(refuse(format!("{part:?} is not a number"), &advice)),
+        .map(|part| match number(part.trim()) {
+            Some(0) => Err(refuse("zero does no work".to_owned(), &advice)),
+            Some(n) if n <= most => Ok(n),
+            Some(n) => Err(refuse(format!("{n} is too many"), &advice)),
+            None => Err(refuse(format!("{part:?} is not a number"), &advice)),
         })
         .collect()
+}
+
+/// A number; `64k` is 64 thousand, `1M` and `10^6` a million.
+#[cfg(feature = "race")]
+fn number(text: &str) -> Option<u64> {
+    if let Some(zeros) = text.strip_prefix("10^") {
+        return 10u64.checked_pow(zeros.parse().ok()?);
+    }
+    let (digits, unit) = match text.char_indices().last()? {
+        (end, 'k') => (&text[..end], 1_000),
+        (end, 'M') => (&text[..end], 1_000_000),
+        _ => (text, 1),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
 /// Turns clap's answer into ours: help and version are fine, all else is three lines.
@@ -148,4 +205,18 @@ pub(crate) fn explain(error: clap::Error) -> Result<Exit, Fail> {
     let missing = rest.first().filter(|line| what.ends_with(':') && !line.starts_with("Usage"));
     let why = missing.copied().unwrap_or(tip);
     Err(Fail::misuse(what, why, "quintet --help shows the commands and options"))
+}
+
+#[cfg(all(test, feature = "race"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_and_millions_are_understood() {
+        let read = |text| numbers("--keys", text, 1 << 31).ok();
+        assert_eq!(read("64k, 1M,10^6,7"), Some(vec![64_000, 1_000_000, 1_000_000, 7]));
+        for bad in ["k", "1G", "M1", "-1k", "1.5M", "10^", "10^99", "0k", "99999999999M"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
 }

@@ -27,12 +27,14 @@ fn main() -> std::process::ExitCode {
 }
 
 fn run(command: Command) -> Result<Exit, Fail> {
-    output::remove_unfinished_on_interrupt();
+    output::listen_to_interrupts();
     match command {
         #[cfg(feature = "race")]
         Command::Race(args) => race::run(&args),
         #[cfg(feature = "race")]
         Command::Weigh(args) => race::weigh(&args),
+        #[cfg(feature = "race")]
+        Command::Lap(args) => race::lap(&args),
         #[cfg(feature = "torture")]
         Command::Torture(args) => torture::run(&args),
         #[cfg(target_os = "linux")]

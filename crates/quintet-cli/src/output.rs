@@ -2,12 +2,13 @@
 //!
 //! 1. A file that cannot be written is reported before any work starts.
 //! 2. The target is touched only by the final rename.
-//! 3. Whatever ends the command early, Ctrl-C included, removes the unfinished file.
+//! 3. Whatever ends the command early removes the unfinished file. Ctrl-C ends it, unless the work has chosen to keep what is finished.
 
 use crate::fail::{Exit, Fail};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Files that Ctrl-C must remove.
@@ -17,10 +18,45 @@ fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// On Ctrl-C: ends the process with 130.
-pub(crate) fn remove_unfinished_on_interrupt() {
+/// What Ctrl-C does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+#[cfg_attr(not(feature = "race"), allow(dead_code, reason = "only a race keeps or ignores"))]
+pub(crate) enum OnInterrupt {
+    /// Ends the process with 130.
+    End,
+    /// Asks the work to stop and to keep what is finished; a second one ends the process.
+    Keep,
+    /// Nothing: a parent that hears it too decides.
+    Ignore,
+}
+
+static ON_INTERRUPT: AtomicU8 = AtomicU8::new(OnInterrupt::End as u8);
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Listens to Ctrl-C; what it does is [`OnInterrupt::End`] until another is chosen.
+pub(crate) fn listen_to_interrupts() {
     // Without the handler Ctrl-C still ends the process; only an unfinished file would stay.
-    let _ = ctrlc::set_handler(|| end(Exit::Interrupted));
+    let _ = ctrlc::set_handler(|| {
+        // Relaxed: nothing else is handed over by these words.
+        let again = INTERRUPTED.swap(true, Ordering::Relaxed);
+        let chosen = ON_INTERRUPT.load(Ordering::Relaxed);
+        if chosen == OnInterrupt::End as u8 || again && chosen == OnInterrupt::Keep as u8 {
+            end(Exit::Interrupted);
+        }
+    });
+}
+
+/// Chooses what Ctrl-C does from now on.
+#[cfg(feature = "race")]
+pub(crate) fn on_interrupt(chosen: OnInterrupt) {
+    ON_INTERRUPT.store(chosen as u8, Ordering::Relaxed);
+}
+
+/// Whether Ctrl-C was heard.
+#[cfg(feature = "race")]
+pub(crate) fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
 }
 
 /// Ends the process at once: removes unfinished files and shows the cursor again.

@@ -47,8 +47,12 @@ fn bad_input_is_explained_in_three_lines() {
     refused(&["race", "--threads", "99999"], "too many");
     refused(&["race", "--threads", ""], "not a number");
     refused(&["race", "--keys", "0"], "zero");
+    refused(&["race", "--keys", "1G"], "not a number");
+    refused(&["race", "--check", "no/such/file"], "cannot read");
+    refused(&["race", "--table", "no/such/file"], "cannot read");
     refused(&["race", "--rounds", "0"], "--rounds");
     refused(&["race", "--rounds", "x"], "invalid value");
+    refused(&["race", "--seconds", "0"], "--seconds");
     refused(&["race", "--workload", "hot"], "did you mean --workload hit");
     refused(&["race", "--family", "seen", "--tables", "dishmap"], "did you mean --tables dashmap");
     refused(&["race", "--no-such-option"], "--no-such-option");
@@ -107,9 +111,16 @@ fn lines(output: &[u8]) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("one object per line")).collect()
 }
 
-const FIELDS: [&str; 21] = [
+/// The lines about cells.
+fn cells(output: &[u8]) -> Vec<Value> {
+    let lines = lines(output);
+    lines.into_iter().filter(|line| line["workload"].is_string()).collect()
+}
+
+const FIELDS: [&str; 26] = [
     "family",
     "workload",
+    "measure",
     "table",
     "version",
     "threads",
@@ -118,9 +129,12 @@ const FIELDS: [&str; 21] = [
     "mops",
     "rounds",
     "p50_ns",
+    "p99_ns",
     "p9999_ns",
     "max_ns",
-    "max_own_ns",
+    "max_best_ns",
+    "max_faults_ns",
+    "max_faults_best_ns",
     "disturbed",
     "jitter_ns",
     "bytes_per_entry",
@@ -128,6 +142,7 @@ const FIELDS: [&str; 21] = [
     "ratio_to_best_rival",
     "ratio_low",
     "ratio_high",
+    "struck",
     "limit",
 ];
 
@@ -139,7 +154,7 @@ fn names<'a>(lines: &'a [Value], field: &str) -> BTreeSet<&'a str> {
 fn a_tiny_race_of_the_rivals_measures_every_workload() {
     let output = tiny("rivals", &["--threads", "1", "--json", "-"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let lines = lines(&output.stdout);
+    let lines = cells(&output.stdout);
     for line in &lines {
         let object = line.as_object().expect("an object");
         assert!(object.keys().all(|field| FIELDS.contains(&field.as_str())), "{line}");
@@ -169,7 +184,14 @@ fn a_tiny_race_of_the_rivals_measures_every_workload() {
     let pick =
         |workload: &'static str| lines.iter().filter(move |line| line["workload"] == workload);
     assert!(pick("hit").all(|line| line["mops"].as_f64() > Some(0.0) && line["rounds"] == 2));
-    assert!(pick("grow").all(|line| line["max_ns"].is_u64() && line["mops"].as_f64() > Some(0.0)));
+    assert!(pick("grow").all(|line| line["mops"].as_f64() > Some(0.0)));
+    for line in pick("grow-latency") {
+        let figure = |field: &str| line[field].as_u64().expect("a number of nanoseconds");
+        assert!(figure("p50_ns") <= figure("p99_ns") && figure("p99_ns") <= figure("p9999_ns"));
+        assert!(figure("max_best_ns") <= figure("max_ns"), "{line}");
+        assert!(figure("max_faults_best_ns") <= figure("max_faults_ns"), "{line}");
+    }
+    assert!(pick("grow-latency").count() >= 9);
     assert!(pick("memory").all(|line| line["bytes_per_entry"].is_number()));
 }
 
@@ -177,7 +199,7 @@ fn a_tiny_race_of_the_rivals_measures_every_workload() {
 fn our_lines_carry_a_ratio_and_limits_carry_none() {
     let output = tiny("reclaim", &["--threads", "1,2", "--json", "-"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let lines = lines(&output.stdout);
+    let lines = cells(&output.stdout);
     let ours = |line: &&Value| ["quintet", "quintet (qsbr)"].iter().any(|n| line["table"] == *n);
     for line in &lines {
         assert_eq!(ours(&line), line["ratio_to_best_rival"].is_number(), "{line}");
@@ -201,7 +223,7 @@ fn a_tiny_race_of_caches_runs_by_processes() {
     let output = tiny("cache", &["--threads", "1,2", "--json", "-"]);
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{error}");
-    let lines = lines(&output.stdout);
+    let lines = cells(&output.stdout);
     let workloads =
         BTreeSet::from(["get-64b", "get-hot-64b", "set-64b", "mix90-64b", "get-1k", "set-1k"]);
     assert_eq!(names(&lines, "workload"), workloads);
@@ -223,12 +245,61 @@ fn a_tiny_race_of_caches_runs_by_processes() {
     }
 }
 
+/// This build against itself: the ratios may be anything, the cells and their fields may not.
+#[test]
+fn a_build_is_held_against_another_cell_by_cell() {
+    let this = env!("CARGO_BIN_EXE_quintet");
+    let more = ["--workload", "hit", "--against", this, "--json", "-"];
+    let output = tiny("item", &more);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let lines = cells(&output.stdout);
+    assert_eq!(names(&lines, "workload"), BTreeSet::from(["hit", "hit-zipf", "hit-str"]));
+    for line in &lines {
+        assert!(line["table"].as_str().unwrap().starts_with("quintet"), "no rivals: {line}");
+        assert_eq!((&line["rounds"], &line["keys"]), (&2.into(), &200.into()));
+        let number = |field: &str| line[field].as_f64().expect("a number");
+        assert!(number("mops") > 0.0 && number("other_mops") > 0.0, "{line}");
+        assert!(number("ratio_low") <= number("ratio"), "{line}");
+        assert!(number("ratio") <= number("ratio_high"), "{line}");
+    }
+    let threads: BTreeSet<u64> = lines.iter().filter_map(|line| line["threads"].as_u64()).collect();
+    assert_eq!(threads, BTreeSet::from([1, 2]));
+}
+
+#[test]
+fn what_is_no_build_of_this_race_is_refused() {
+    let race = ["race", "--family", "word", "--keys", "200", "--against"];
+    refused(&[&race[..], &["no/such/file"]].concat(), "cannot find");
+    refused(&[&race[..], &["/bin/true"]].concat(), "shares this race");
+}
+
+#[test]
+fn instructions_are_counted_or_one_line_says_why_not() {
+    let this = env!("CARGO_BIN_EXE_quintet");
+    let more = ["--workload", "section", "--count", "--against", this, "--json", "-"];
+    let output = tiny("reclaim", &more);
+    let error = text(&output.stderr);
+    if output.status.code() == Some(2) {
+        assert!(error.contains("valgrind is not installed"), "{error}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    let lines = cells(&output.stdout);
+    assert_eq!(names(&lines, "table"), BTreeSet::from(["quintet", "quintet (qsbr)"]));
+    for line in &lines {
+        let number = |field: &str| line[field].as_f64().expect("a number");
+        assert!((2.0..2000.0).contains(&number("instructions")), "{line}");
+        assert!(number("locked") < 0.5, "entering a section locks nothing: {line}");
+        assert!((0.99..1.01).contains(&number("instructions_ratio")), "{line}");
+    }
+}
+
 #[test]
 fn only_the_tables_asked_for_race() {
     let more = ["--workload", "hit", "--threads", "1", "--tables", "papaya,dash", "--json", "-"];
     let output = tiny("rivals", &more);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let lines = lines(&output.stdout);
+    let lines = cells(&output.stdout);
     let asked = |line: &serde_json::Value| {
         let table = line["table"].as_str().unwrap();
         table.starts_with("papaya") || table.starts_with("dash")
@@ -246,10 +317,81 @@ fn files_are_whole_and_nothing_else_is_left() {
     let output = tiny("rivals", &[&more[..], &files].concat());
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).contains("rivals hit, 200 keys"), "the table is shown as well");
-    assert!(lines(&std::fs::read(&json).unwrap()).len() >= 9);
+    assert!(cells(&std::fs::read(&json).unwrap()).len() >= 9);
     let page = std::fs::read_to_string(&html).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("papaya"));
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 2);
+}
+
+/// A race whose file is kept: two tables, one workload.
+fn kept(name: &str, more: &[&str]) -> (PathBuf, Output) {
+    let json = scratch(name).join("out.json");
+    let race = ["--workload", "hit", "--tables", "quintet,dashmap", "--threads", "1"];
+    let file = ["--json", json.to_str().unwrap()];
+    let output = tiny("word", &[&race[..], &file, more].concat());
+    (json, output)
+}
+
+#[test]
+fn a_file_tells_where_and_how_it_was_made() {
+    let (json, output) = kept("about", &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let header = &lines(&std::fs::read(json).unwrap())[0]["about"];
+    for field in ["machine", "kernel", "huge_pages", "compiler", "commit", "date"] {
+        assert!(header[field].is_string(), "{field}: {header}");
+    }
+    assert!(header["compiler"].as_str().unwrap().starts_with("rustc "), "{header}");
+    assert!(header["cores"].as_u64() >= Some(1) && header["clean"].is_boolean(), "{header}");
+    let busy = header["busy_share"].as_f64().expect("a share");
+    assert!((0.0..=1.0).contains(&busy) && header["finished"] == true, "{header}");
+}
+
+#[test]
+fn a_run_is_compared_with_a_record() {
+    let (json, _) = kept("check", &[]);
+    let path = json.to_str().unwrap();
+    // A record that nothing can lose against, then one that everything loses against.
+    for (ratio, code) in [(0.0001, 0), (9999.0, 1)] {
+        let mut file = String::new();
+        for mut line in cells(&std::fs::read(path).unwrap()) {
+            for field in ["ratio_to_best_rival", "ratio_low", "ratio_high"] {
+                if line.get(field).is_some() {
+                    line[field] = ratio.into();
+                }
+            }
+            file += &format!("{line}\n");
+        }
+        std::fs::write(path, file).unwrap();
+        let race = ["--workload", "hit", "--tables", "quintet,dashmap", "--threads", "1"];
+        let output = tiny("word", &[&race[..], &["--check", path]].concat());
+        assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+        let told = text(&output.stdout);
+        assert_eq!(told.contains("word hit 200, 1 thread, quintet"), code == 1, "{told}");
+    }
+    let other = tiny("reclaim", &["--workload", "section", "--threads", "1", "--check", path]);
+    assert_eq!(other.status.code(), Some(2));
+    assert!(text(&other.stderr).contains("nothing of this race is in the record"));
+}
+
+#[test]
+fn a_record_becomes_a_table_of_a_page() {
+    let (json, _) = kept("table", &[]);
+    let output = quintet(&["race", "--table", json.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let page = text(&output.stdout);
+    assert!(page.lines().all(|line| line.starts_with('|') && line.ends_with('|')), "{page}");
+    assert!(page.contains("| word quintet | `hit` | 200 | ") && page.contains("| dashmap |"));
+}
+
+#[test]
+fn what_people_read_fits_eighty_columns() {
+    let more = ["--workload", "m", "--threads", "1,2,3"];
+    for shown in [quintet(&["race", "--list"]), tiny("word", &more), tiny("seen", &more)] {
+        assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
+        for line in text(&shown.stdout).lines() {
+            assert!(line.chars().count() <= 80, "{} in {line:?}", line.chars().count());
+        }
+    }
 }
 
 #[test]
@@ -285,7 +427,36 @@ fn killed_processes_lose_nothing_of_a_cache() {
     }
 }
 
-/// Ctrl-C in the middle of a race: exit code 130, and neither a result nor its unfinished form.
+/// Ctrl-C after the first stage: exit code 130, and what is finished is shown and in the file.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_race_keeps_what_is_finished() {
+    use std::io::{BufRead, BufReader};
+    let directory = scratch("kept");
+    let json = directory.join("out.json");
+    let race = ["race", "--family", "reclaim", "--tables", "quintet,seize", "--threads", "1"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_quintet"))
+        .args(race)
+        .args(["--rounds", "2", "--json", json.to_str().unwrap()])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let shown = BufReader::new(child.stdout.take().unwrap());
+    let mut shown = shown.lines().map(Result::unwrap);
+    assert!(shown.any(|line| line.contains("reclaim section")));
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    shown.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let file = std::fs::read(&json).unwrap();
+    assert_eq!(lines(&file)[0]["about"]["finished"], false);
+    let workloads = cells(&file);
+    let workloads = names(&workloads, "workload");
+    assert!(workloads.contains("section") && !workloads.contains("stalled"), "{workloads:?}");
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1);
+}
+
+/// Ctrl-C before anything is finished: exit code 130, and neither a result nor its unfinished form.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_race_leaves_no_file() {

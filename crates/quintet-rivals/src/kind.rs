@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::hash::Hash;
 
 /// A kind of entry: its key, how a key is asked for, and its value. Entries are numbered; entry
-/// `i` has one key and a value that can be recognized as its own.
+/// `i` has one key, and its values can be recognized by that key.
 pub trait Kind: Send + Sync + 'static {
     /// The owned key.
     type Key: Borrow<Self::Query> + Hash + Eq + Ord + Clone + Send + Sync + 'static;
@@ -12,7 +12,11 @@ pub trait Kind: Send + Sync + 'static {
     type Query: Hash + Eq + Ord + ?Sized;
     /// The value.
     type Value: Hash + Eq + Clone + Send + Sync + 'static;
+    /// Keys in a row, drawn before they are asked for.
+    type Keys: Keys<Self::Query>;
 
+    /// The keys of these entries.
+    fn keys(indices: impl Iterator<Item = u64>) -> Self::Keys;
     /// The key of entry `index`.
     fn key(index: u64) -> Self::Key {
         Self::ask(index, Self::own)
@@ -21,10 +25,31 @@ pub trait Kind: Send + Sync + 'static {
     fn ask<R>(index: u64, f: impl FnOnce(&Self::Query) -> R) -> R;
     /// The owned form of a borrowed key.
     fn own(query: &Self::Query) -> Self::Key;
-    /// A value of entry `index`; `version` tells overwritten values apart (its low 8 bits count).
-    fn value(index: u64, version: u64) -> Self::Value;
+    /// A value of a key; `version` tells overwritten values apart (its low 8 bits count).
+    fn value_of(query: &Self::Query, version: u64) -> Self::Value;
+    /// Whether `value` is one of this key.
+    fn is_of(query: &Self::Query, value: &Self::Value) -> bool;
+    /// A value of entry `index`.
+    fn value(index: u64, version: u64) -> Self::Value {
+        Self::ask(index, |query| Self::value_of(query, version))
+    }
     /// Whether `value` is one of entry `index`.
-    fn matches(index: u64, value: &Self::Value) -> bool;
+    fn matches(index: u64, value: &Self::Value) -> bool {
+        Self::ask(index, |query| Self::is_of(query, value))
+    }
+}
+
+/// Keys in a row. To read one must cost as little as a load.
+pub trait Keys<Q: ?Sized>: Send + Sync + 'static {
+    /// The key at this place.
+    fn at(&self, place: usize) -> &Q;
+}
+
+impl<K: Send + Sync + 'static> Keys<K> for Vec<K> {
+    #[inline(always)]
+    fn at(&self, place: usize) -> &K {
+        &self[place]
+    }
 }
 
 /// Spreads entry numbers over 63 bits, one to one: a 64-bit finalizer whose top bit is cleared (no
@@ -45,7 +70,11 @@ impl Kind for Words {
     type Key = u64;
     type Query = u64;
     type Value = u64;
+    type Keys = Vec<u64>;
 
+    fn keys(indices: impl Iterator<Item = u64>) -> Vec<u64> {
+        indices.map(mix).collect()
+    }
     #[inline(always)]
     fn ask<R>(index: u64, f: impl FnOnce(&u64) -> R) -> R {
         f(&mix(index))
@@ -55,12 +84,12 @@ impl Kind for Words {
         *query
     }
     #[inline(always)]
-    fn value(index: u64, version: u64) -> u64 {
-        (index << 8) | (version & 0xff)
+    fn value_of(query: &u64, version: u64) -> u64 {
+        (query << 8) | (version & 0xff)
     }
     #[inline(always)]
-    fn matches(index: u64, value: &u64) -> bool {
-        value >> 8 == index
+    fn is_of(query: &u64, value: &u64) -> bool {
+        value >> 8 == query & (u64::MAX >> 8)
     }
 }
 
@@ -68,11 +97,31 @@ impl Kind for Words {
 #[derive(Debug)]
 pub struct Texts;
 
+/// The length of a text.
+const TEXT: usize = 21;
+
+/// Texts one after the other.
+#[derive(Debug)]
+pub struct TextRow(String);
+
+impl Keys<str> for TextRow {
+    #[inline(always)]
+    fn at(&self, place: usize) -> &str {
+        &self.0[place * TEXT..(place + 1) * TEXT]
+    }
+}
+
 impl Kind for Texts {
     type Key = String;
     type Query = str;
     type Value = [u8; 64];
+    type Keys = TextRow;
 
+    fn keys(indices: impl Iterator<Item = u64>) -> TextRow {
+        let mut row = String::new();
+        indices.for_each(|index| Self::ask(index, |text| row.push_str(text)));
+        TextRow(row)
+    }
     #[inline(always)]
     fn ask<R>(index: u64, f: impl FnOnce(&str) -> R) -> R {
         let mut text = *b"user:0000000000000000";
@@ -88,17 +137,16 @@ impl Kind for Texts {
         query.to_owned()
     }
     #[inline(always)]
-    fn value(index: u64, version: u64) -> [u8; 64] {
+    fn value_of(query: &str, version: u64) -> [u8; 64] {
         let mut value = [0; 64];
-        value[..8].copy_from_slice(&Words::value(index, version).to_le_bytes());
-        value[56..].copy_from_slice(&index.to_le_bytes());
+        value[0] = version as u8;
+        value[1..=TEXT].copy_from_slice(query.as_bytes());
+        value[64 - TEXT..].copy_from_slice(query.as_bytes());
         value
     }
     #[inline(always)]
-    fn matches(index: u64, value: &[u8; 64]) -> bool {
-        let (first, _) = value.split_first_chunk().expect("64 bytes hold 8");
-        let (_, last) = value.split_last_chunk().expect("64 bytes hold 8");
-        Words::matches(index, &u64::from_le_bytes(*first)) && u64::from_le_bytes(*last) == index
+    fn is_of(query: &str, value: &[u8; 64]) -> bool {
+        &value[1..=TEXT] == query.as_bytes() && &value[64 - TEXT..] == query.as_bytes()
     }
 }
 
@@ -121,6 +169,15 @@ mod tests {
             assert!(!Words::matches(8, &Words::value(7, version)));
             assert!(Texts::matches(7, &Texts::value(7, version)));
             assert!(!Texts::matches(8, &Texts::value(7, version)));
+        }
+    }
+
+    #[test]
+    fn keys_in_a_row_are_those_of_their_entries() {
+        let (words, texts) = (Words::keys(5..9), Texts::keys(5..9));
+        for place in 0..4 {
+            assert_eq!(*words.at(place), Words::key(5 + place as u64));
+            assert_eq!(*texts.at(place), Texts::key(5 + place as u64));
         }
     }
 

@@ -22,7 +22,7 @@
 //!
 //! - leapfrog holds only numbers, so it has no [`Texts`] form. It hangs when keys come and
 //!   go without end, so it takes no part in `churn`, and its answers to concurrent inserts and
-//!   removes of one key do not add up, so where several threads do that it is a yardstick.
+//!   removes of one key do not add up, so where several threads do that it is struck.
 //! - dashmap 7 exists as a release candidate only; the newest stable version runs.
 //! - whirlwind is asynchronous only and needs a runtime to be driven; it is left out.
 #![deny(unsafe_code)]
@@ -35,7 +35,7 @@ pub mod reclaim;
 pub mod shared;
 pub mod stores;
 
-pub use kind::{Kind, Texts, Words, mix};
+pub use kind::{Keys, Kind, TextRow, Texts, Words, mix};
 
 /// The hasher of every contestant.
 pub type Hasher = foldhash::fast::RandomState;

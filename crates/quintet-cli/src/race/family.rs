@@ -1,7 +1,9 @@
 //! What a race is made of: families, workloads, tables, benches.
 
+use super::stint::Stint;
 use quintet_rivals::Label;
-use std::time::Duration;
+use quintet_testkit::latency;
+use serde::{Deserialize, Serialize};
 
 /// A family of tables that do one job.
 pub(crate) struct Family {
@@ -40,7 +42,7 @@ pub(crate) const MAP_SIZES: Sizes =
     Sizes { quick: &[10_000, 1_000_000], full: &[10_000, 1_000_000, 10_000_000], shares: &[] };
 
 /// One thing that is measured.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Workload {
     /// Its name; a variant follows a dash.
     pub(crate) name: &'static str,
@@ -57,9 +59,11 @@ pub(crate) struct Workload {
 }
 
 /// What decides a workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Measure {
     /// Operations per second: more is better.
+    #[default]
     Rate,
     /// The slowest operation: less is better.
     Worst,
@@ -67,6 +71,13 @@ pub(crate) enum Measure {
     Held,
     /// Bytes per entry, weighed in a process of its own: less is better.
     Bytes,
+}
+
+impl Measure {
+    /// Which way is better.
+    pub(crate) fn more_is_better(self) -> bool {
+        self == Measure::Rate
+    }
 }
 
 /// On whose side a table is.
@@ -97,22 +108,18 @@ pub(crate) type Weigh = fn(keys: u64, scale: &mut dyn FnMut());
 
 /// A table on the track.
 pub(crate) trait Bench {
-    /// Runs one round of a workload for about `slot`, or its fixed work at least once.
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong>;
+    /// Runs one round of a workload, or its fixed work at least once.
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong>;
     /// Whether it takes part in a workload of its stage.
     fn joins(&self, _workload: &Workload) -> bool {
-        true
-    }
-    /// Whether the table's answers can be believed with so many threads; if not, it is a yardstick.
-    fn is_exact(&self, _threads: usize) -> bool {
         true
     }
     /// Whether the racers are processes rather than threads of this one.
     fn is_by_processes(&self) -> bool {
         false
     }
-    /// Checks at the end of a stage that the table holds what it must.
-    fn finish(&mut self) -> Result<(), Wrong> {
+    /// Checks after the rounds of a workload that the table holds what it must.
+    fn check(&mut self, _heat: &Heat) -> Result<(), Wrong> {
         Ok(())
     }
 }
@@ -135,6 +142,8 @@ pub(crate) struct Heat {
 pub(crate) struct Sample {
     /// Millions of operations per second.
     pub(crate) mops: f64,
+    /// Operations that were timed.
+    pub(crate) operations: u64,
     /// Latency, where the workload stamps its operations.
     pub(crate) latency: Option<Latency>,
     /// Bytes held back per entry, where the workload counts them.
@@ -148,16 +157,33 @@ pub(crate) struct Sample {
 pub(crate) struct Latency {
     /// Median.
     pub(crate) p50_ns: u64,
+    /// 99 of 100 operations are at most so slow.
+    pub(crate) p99_ns: u64,
     /// 9,999 of 10,000 operations are at most so slow.
     pub(crate) p9999_ns: u64,
     /// The slowest undisturbed operation.
     pub(crate) max_ns: u64,
     /// The slowest operation in which the thread ran all the time, page faults or not.
-    pub(crate) max_own_ns: u64,
+    pub(crate) max_faults_ns: u64,
     /// Operations set apart: a context switch, a page fault or stolen time fell into them.
     pub(crate) disturbed: u64,
     /// The worst gap of an empty loop of the same length.
     pub(crate) jitter_ns: u64,
+}
+
+impl Latency {
+    /// What was measured, beside an empty loop whose worst gap is known.
+    pub(crate) fn of(measured: &latency::Latency, jitter_ns: u64) -> Self {
+        Self {
+            p50_ns: measured.quantile_ns(0.5),
+            p99_ns: measured.quantile_ns(0.99),
+            p9999_ns: measured.quantile_ns(0.9999),
+            max_ns: measured.max_ns(),
+            max_faults_ns: measured.max_own_ns(),
+            disturbed: measured.disturbed(),
+            jitter_ns,
+        }
+    }
 }
 
 /// A table gave a wrong answer.

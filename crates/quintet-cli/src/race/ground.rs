@@ -3,8 +3,6 @@
 //! Unsafe is allowed here because memory is asked for past the allocator, whose habits are part of what is raced.
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 /// More than a table of the race needs.
 #[cfg(target_os = "linux")]
 const MOST: u64 = 2 << 30;
@@ -42,14 +40,5 @@ pub(crate) fn trim() {
     {
         // SAFETY: takes no pointers and may be called at any time.
         unsafe { libc::malloc_trim(0) };
-    }
-}
-
-/// [`touch`], once per process.
-pub(crate) fn touch_once(bytes: u64) {
-    static TOUCHED: AtomicU64 = AtomicU64::new(0);
-    // Relaxed: one thread drives the race; the atomic only makes the static mutable.
-    if TOUCHED.fetch_max(bytes, Ordering::Relaxed) < bytes {
-        touch(bytes);
     }
 }

@@ -1,18 +1,27 @@
 //! `quintet race`: each table against its rivals on this machine.
 //!
-//! Tables run interleaved in one process in rounds (A B C, A B C, …) after a warm-up, with the same
-//! keys and hasher, and every answer is checked. A ratio is the median over the rounds of the
-//! rounds' own ratios, so that weather shared by all tables cancels.
+//! Tables run interleaved in one process in rounds (A B C, A B C, …), each after a warm-up that ends when the rates of two consecutive slices agree, with
+//! the same keys, drawn beforehand, and the same hasher, and every answer is checked: a rival that answers wrong is struck from the contest. A ratio is the
+//! median over the rounds of the rounds' own ratios, so that weather shared by all tables cancels.
+//!
+//! [`duel`] instead holds our own tables of two builds against each other, or counts their instructions.
 //!
 //! A family joins by a file in [`families`]; a general map joins a family by one line,
 //! `Table::words::<M>(Role::Ours)`, where `M` implements the rivals' own trait.
 
+mod about;
+mod against;
+mod builds;
+mod committed;
+mod count;
 mod crew;
+mod duel;
 mod families;
 mod family;
 mod ground;
 mod jobs;
 mod keys;
+mod lap;
 mod ours;
 mod page;
 mod plan;
@@ -22,19 +31,24 @@ mod runner;
 mod scale;
 mod show;
 mod stats;
+mod stint;
+mod timer;
 mod watch;
 mod weather;
 
-use crate::args::{self, RaceArgs, WeighArgs};
+use crate::args::{self, LapArgs, RaceArgs, WeighArgs};
 use crate::fail::{Exit, Fail};
 use crate::nearest;
-use crate::output::Output;
+use crate::output::{OnInterrupt, Output, is_interrupted, on_interrupt};
 use crate::ui;
+use about::Journal;
 use family::Family;
 use plan::{Clock, Wish};
+use record::Record;
 use runner::{Course, Outcome};
 use std::path::Path;
 use std::time::Duration;
+pub(crate) use stint::Stint;
 use watch::Watch;
 
 /// Rounds, unless the user asks for another number.
@@ -49,13 +63,18 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
     if jobs::shared::work() {
         return Ok(Exit::Fine);
     }
+    if let Some(path) = &args.table {
+        ui::say(committed::markdown(&committed::load(path)?).trim_end());
+        return Ok(Exit::Fine);
+    }
     let families = families::all();
     if args.list {
         show::list(&families);
         return Ok(Exit::Fine);
     }
     let chosen = choose(&families, args.family.as_deref())?;
-    let wish = wish(args)?;
+    let mut wish = wish(args)?;
+    duel::adjust(args, &mut wish);
     let stages = plan::stages(&chosen, &wish);
     if stages.is_empty() {
         let all = chosen.iter().flat_map(|family| family.workloads).map(|workload| workload.name);
@@ -63,54 +82,101 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
         return Err(Fail::misuse(format!("no workload {:?}", wish.prefix), "", advice));
     }
     check_tables(&chosen, &args.tables)?;
+    if duel::is_wanted(args) {
+        return duel::run(args, &stages);
+    }
+    let committed = args.check.as_deref().map(committed::load).transpose()?;
     let json = args.json.as_deref().map(Output::open).transpose()?;
     let html = args.html.as_deref().map(Output::open).transpose()?;
     let quiet = [&args.json, &args.html].into_iter().flatten().any(|path| path == Path::new("-"));
-    let contests: usize = stages.iter().map(plan::Stage::contests).sum();
-    let budget = match (wish.quick, args.family.as_deref()) {
-        (false, _) => None,
-        (true, None) => Some(HEADLINES),
-        (true, Some("all")) => Some(FAMILY * chosen.len() as u32),
-        (true, Some(_)) => Some(FAMILY),
-    };
-    // Starting, checking and dropping the last tables is part of the promise.
-    let mut course = Course {
-        rounds: args.rounds.unwrap_or(ROUNDS),
-        clock: Clock::new(budget.map(|budget| budget.mul_f64(0.87)), &stages),
-        bar: ui::progress(contests as u64),
-        watch: Watch::start(),
-    };
-    let mut records = Vec::new();
-    let mut skipped = Vec::new();
-    for stage in &stages {
-        let mut tables = (stage.family.tables)();
-        tables.retain(|table| is_asked_for(&args.tables, table.label.name));
-        let outcome = match stage.is_weighed() {
-            true => weigh_stage(stage, &tables, &mut course)?,
-            false => runner::run_stage(stage, &tables, &mut course)?,
-        };
-        if !quiet {
-            course.bar.suspend(|| show::blocks(&outcome.records));
-        }
-        records.extend(outcome.records);
-        skipped.extend(outcome.skipped);
-    }
-    course.bar.finish_and_clear();
-    for contest in skipped {
+    on_interrupt(OnInterrupt::Keep);
+    let journal = Journal::start();
+    let mut course = course(args, &wish, &stages, chosen.len());
+    let outcome = run_stages(args, &stages, &mut course, quiet)?;
+    let finished = !is_interrupted();
+    for contest in outcome.skipped.iter().filter(|_| finished) {
         eprintln!("not run: {contest}");
     }
     let most = wish.threads.iter().copied().max().unwrap_or(1);
     if let Some(warning) = weather::warning(most) {
         eprintln!("{warning}");
     }
-    runner::join_latency(&mut records);
-    if let Some(json) = json {
-        json.finish(&record::json_lines(&records))?;
+    let records = outcome.records;
+    if finished || !records.is_empty() {
+        let header = journal.header(finished);
+        if let Some(json) = json {
+            let header = record::json_lines(std::slice::from_ref(&header));
+            json.finish(&(header + &record::json_lines(&records)))?;
+        }
+        if let Some(html) = html {
+            html.finish(&page::page(&header.about, &records))?;
+        }
     }
-    if let Some(html) = html {
-        html.finish(&page::page(&records))?;
+    match committed {
+        _ if !finished => Ok(Exit::Interrupted),
+        Some(then) => compare(&then, &records, quiet),
+        None => Ok(Exit::Fine),
     }
-    Ok(Exit::Fine)
+}
+
+/// Compares a run with a committed one. A loss is the answer no.
+fn compare(then: &[Record], now: &[Record], quiet: bool) -> Result<Exit, Fail> {
+    let (losses, compared) = committed::losses(then, now);
+    if compared == 0 {
+        let advice = "race what the file holds: the same family, workloads, keys and threads";
+        return Err(Fail::misuse("nothing of this race is in the record", "", advice));
+    }
+    if !quiet {
+        committed::tell(&losses, compared);
+    }
+    Ok(if losses.is_empty() { Exit::Fine } else { Exit::No })
+}
+
+/// The course of a race over so many families.
+fn course(args: &RaceArgs, wish: &Wish, stages: &[plan::Stage<'_>], families: usize) -> Course {
+    let contests: usize = stages.iter().map(plan::Stage::contests).sum();
+    let budget = match (wish.quick, args.family.as_deref()) {
+        _ if args.seconds.is_some() => args.seconds.map(Duration::from_secs),
+        (false, _) => None,
+        (true, None) => Some(HEADLINES),
+        (true, Some("all")) => Some(FAMILY * families as u32),
+        (true, Some(_)) => Some(FAMILY),
+    };
+    Course {
+        rounds: args.rounds.unwrap_or(ROUNDS),
+        // Starting, checking and dropping the last tables is part of the promise.
+        clock: Clock::new(budget.map(|budget| budget.mul_f64(0.87)), stages),
+        bar: ui::progress(contests as u64),
+        watch: Watch::start(),
+    }
+}
+
+/// Runs stage after stage, until Ctrl-C.
+fn run_stages(
+    args: &RaceArgs,
+    stages: &[plan::Stage<'_>],
+    course: &mut Course,
+    quiet: bool,
+) -> Result<Outcome, Fail> {
+    let mut all = Outcome::default();
+    for stage in stages {
+        if is_interrupted() {
+            break;
+        }
+        let mut tables = (stage.family.tables)();
+        tables.retain(|table| is_asked_for(&args.tables, table.label.name));
+        let outcome = match stage.is_weighed() {
+            true => weigh_stage(stage, &tables, course)?,
+            false => runner::run_stage(stage, &tables, course)?,
+        };
+        if !quiet {
+            course.bar.suspend(|| show::blocks(&outcome.records));
+        }
+        all.records.extend(outcome.records);
+        all.skipped.extend(outcome.skipped);
+    }
+    course.bar.finish_and_clear();
+    Ok(all)
 }
 
 /// Whether a table takes part, if only those that start so do; all do if none is named.
@@ -166,6 +232,11 @@ pub(crate) fn weigh(args: &WeighArgs) -> Result<Exit, Fail> {
     Ok(Exit::Fine)
 }
 
+/// Runs one round of our own tables in this process.
+pub(crate) fn lap(args: &LapArgs) -> Result<Exit, Fail> {
+    lap::run(args, &families::all())
+}
+
 /// The families to race.
 fn choose<'a>(families: &'a [Family], name: Option<&str>) -> Result<Vec<&'a Family>, Fail> {
     let Some(name) = name.filter(|name| *name != "all") else {
@@ -192,6 +263,10 @@ fn wish(args: &RaceArgs) -> Result<Wish, Fail> {
     if args.rounds == Some(0) {
         let advice = format!("leave it out for {ROUNDS} rounds");
         return Err(Fail::misuse("bad value for --rounds: 0", "no round gives no result", advice));
+    }
+    if args.seconds == Some(0) {
+        let advice = "leave it out, or give a minute: --seconds 60";
+        return Err(Fail::misuse("bad value for --seconds: 0", "no time gives no result", advice));
     }
     Ok(Wish {
         headlines: args.quick && args.family.is_none() && args.workload.is_none(),

@@ -1,6 +1,9 @@
 //! Results as one HTML page that needs nothing else.
 
+use super::about::About;
+use super::family::Measure;
 use super::record::Record;
+use super::show;
 use crate::ui::{count, nanoseconds};
 
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\
@@ -13,15 +16,25 @@ i{display:block;height:.8rem;background:#8aa;border-radius:2px}tr.ours i{backgro
 tr.ours{font-weight:600}tr.limit{opacity:.6}</style>\n<h1>quintet race</h1>\n";
 
 /// The page for all records.
-pub(crate) fn page(records: &[Record]) -> String {
+pub(crate) fn page(about: &About, records: &[Record]) -> String {
     let mut page = HEAD.to_owned();
-    let mut seen: Vec<(&str, &str, u64, usize)> = Vec::new();
+    page += &format!(
+        "<p>{}, {} cores, {}, huge pages {}, {}, commit {}{}, {}, others used {:.0} % of the cores</p>\n",
+        escape(&about.machine),
+        about.cores,
+        escape(&about.kernel),
+        escape(&about.huge_pages),
+        escape(&about.compiler),
+        escape(&about.commit),
+        if about.clean { "" } else { " with changes" },
+        about.date,
+        about.busy_share * 100.0
+    );
+    let mut seen: Vec<&Record> = Vec::new();
     for record in records {
-        let key = (record.family, record.workload, record.keys, record.racers());
-        if !seen.contains(&key) {
-            seen.push(key);
-            let same =
-                |other: &&Record| (other.family, other.workload, other.keys, other.racers()) == key;
+        if !seen.iter().any(|other| other.is_beside(record)) {
+            seen.push(record);
+            let same = |other: &&Record| other.is_beside(record);
             page += &section(&records.iter().filter(same).collect::<Vec<_>>());
         }
     }
@@ -46,12 +59,12 @@ fn section(rows: &[&Record]) -> String {
             (_, Some(_)) => "ours",
             _ => "rival",
         };
-        let ratio = row.ratio_to_best_rival.map_or_else(String::new, |r| format!(" ({r:.2}x)"));
+        let ratio = show::ratio(row).map_or_else(String::new, |ratio| format!(", {ratio}"));
         text += &format!(
             "<tr class=\"{class}\"><td>{} {}</td><td class=\"figure\">{shown}{ratio}</td>\
              <td class=\"bar\"><i style=\"width:{:.1}%\"></i></td></tr>\n",
-            escape(row.table),
-            row.version.unwrap_or(""),
+            escape(&row.table),
+            row.version.as_deref().unwrap_or_default(),
             100.0 * value / longest
         );
     }
@@ -60,13 +73,13 @@ fn section(rows: &[&Record]) -> String {
 
 /// The figure that decides, and how it is shown.
 fn figure(row: &Record) -> (f64, String) {
-    match (row.bytes_per_entry, row.max_ns) {
-        (Some(bytes), _) => (bytes, format!("{bytes:.1} bytes")),
-        (_, Some(worst)) if row.workload.ends_with("-latency") => {
-            (worst as f64, nanoseconds(worst))
-        }
-        _ => (row.mops.unwrap_or(0.0), format!("{:.1} Mops", row.mops.unwrap_or(0.0))),
-    }
+    let Some(value) = row.figure() else { return (0.0, "struck".to_owned()) };
+    let shown = match row.measure {
+        Measure::Rate => format!("{value:.1} Mops"),
+        Measure::Worst => nanoseconds(value as u64),
+        Measure::Held | Measure::Bytes => format!("{value:.1} bytes"),
+    };
+    (value, shown)
 }
 
 fn escape(text: &str) -> String {

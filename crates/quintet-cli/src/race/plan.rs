@@ -173,8 +173,9 @@ mod tests {
         let rivals = families.iter().find(|family| family.name == "rivals").unwrap();
         let stages = stages(&[rivals], &wish(false, ""));
         let life = stages.iter().find(|stage| stage.name == "life").unwrap();
-        assert_eq!(life.turns.len(), 1);
-        assert_eq!(life.turns[0].len(), 2);
+        let turns: Vec<Vec<&str>> =
+            life.turns.iter().map(|turn| turn.iter().map(|w| w.name).collect()).collect();
+        assert_eq!(turns, [vec!["insert", "remove"], vec!["insert-kept"]]);
     }
 
     #[test]

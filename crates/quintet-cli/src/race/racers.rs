@@ -1,6 +1,7 @@
 //! Racing processes, from their parent's side. Each is this program again; lines tell it what to do, see `jobs::shared`.
 
 use super::family::Wrong;
+use super::stint::Stint;
 use quintet_testkit::crash::Child;
 use std::process::Command;
 use std::time::Duration;
@@ -29,6 +30,20 @@ pub(crate) fn racer(task: &str) -> Result<Child, Wrong> {
     Child::of(command, task).map_err(failed)
 }
 
+/// Racing processes. They end by themselves, since one that is killed writes no count of its instructions.
+#[derive(Default)]
+pub(crate) struct Racers(pub(crate) Vec<Child>);
+
+impl Drop for Racers {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(|racer| racer.tell("end"));
+        for racer in &mut self.0 {
+            // One that does not end is killed with its value.
+            let _ = racer.wait(PATIENCE);
+        }
+    }
+}
+
 /// What the racers of a round did together.
 #[derive(Default)]
 pub(crate) struct Laps {
@@ -47,11 +62,11 @@ pub(crate) fn lap(
     racers: &mut [Child],
     work: &str,
     keys: u64,
-    slot: Duration,
+    stint: Stint,
 ) -> Result<Laps, Wrong> {
-    let (parts, micros) = (racers.len(), slot.as_micros());
+    let parts = racers.len();
     for (part, racer) in racers.iter_mut().enumerate() {
-        racer.tell(&format!("round {work} {part} {parts} {keys} {micros}"));
+        racer.tell(&format!("round {work} {part} {parts} {keys} {stint}"));
     }
     racers.iter().try_for_each(|racer| expect(racer, "ready"))?;
     racers.iter_mut().for_each(|racer| racer.tell("go"));

@@ -67,10 +67,11 @@ pub(crate) fn weigh_stage(stage: &Stage<'_>, tables: &[Table]) -> Result<Vec<Rec
             let ours = (table.role == Role::Ours).then_some(best).flatten();
             let paired = ours.and_then(|best| ratio(&[of(weight)], &[best], false));
             records.push(Record {
-                family: stage.family.name,
-                workload: workload.name,
-                table: table.label.name,
-                version: table.label.version,
+                family: stage.family.name.to_owned(),
+                workload: workload.name.to_owned(),
+                measure: workload.measure,
+                table: table.label.name.to_owned(),
+                version: table.label.version.map(str::to_owned),
                 threads: 1,
                 processes: Some(1),
                 keys: stage.keys,

@@ -95,7 +95,7 @@ impl Drop for Robust {
 }
 
 impl Shared for Robust {
-    const LABEL: Label = Label { name: "robust mutex (open addressing)", version: None };
+    const LABEL: Label = Label { name: "robust mutex", version: None };
     type Local<'a> = &'a Robust;
 
     fn create(_: usize, entries: usize) -> Option<Self> {

@@ -8,7 +8,8 @@ use crate::race::family::{
 use crate::race::jobs::stores::{fill, obey};
 #[cfg(target_os = "linux")]
 use crate::race::ours::cache::{Alone, Many, Ours};
-use crate::race::racers::{expect, lap, racer};
+use crate::race::racers::{Racers, expect, lap, racer};
+use crate::race::stint::Stint;
 use quintet_rivals::Label;
 #[cfg(target_os = "linux")]
 use quintet_rivals::stores::Lmdb;
@@ -18,7 +19,6 @@ use quintet_rivals::stores::{MokaBytes, QuickBytes, Store};
 use quintet_testkit::crash::Child;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 /// The family.
 pub(crate) fn family() -> Family {
@@ -142,7 +142,7 @@ fn missing(name: &str, why: &str) {
 
 fn start<S: Store>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
     let value = if stage == "1k" { 1024 } else { 64 };
-    let company = Company::<S> { store: None, racers: Vec::new(), keys, value };
+    let company = Company::<S> { store: None, racers: Racers::default(), keys, value };
     match S::create(keys as usize, value) {
         Err(why) => {
             missing(S::LABEL.name, &why);
@@ -163,7 +163,7 @@ fn start<S: Store>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
 struct Company<S> {
     /// `None` if every process has its own.
     store: Option<S>,
-    racers: Vec<Child>,
+    racers: Racers,
     keys: u64,
     value: usize,
 }
@@ -181,15 +181,15 @@ impl<S: Store> Company<S> {
 }
 
 impl<S: Store> Bench for Company<S> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
-        while self.racers.len() < heat.threads {
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
+        while self.racers.0.len() < heat.threads {
             let racer = self.hire()?;
-            self.racers.push(racer);
+            self.racers.0.push(racer);
         }
         let work = heat.workload.name;
-        let laps = lap(&mut self.racers[..heat.threads], work, heat.keys, slot)?;
+        let laps = lap(&mut self.racers.0[..heat.threads], work, heat.keys, stint)?;
         Wrong::unless_zero(laps.wrong, work)?;
-        Ok(Sample { mops: laps.rate * 1e3, ..Sample::default() })
+        Ok(Sample { mops: laps.rate * 1e3, operations: laps.operations, ..Sample::default() })
     }
 
     fn is_by_processes(&self) -> bool {

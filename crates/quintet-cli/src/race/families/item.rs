@@ -1,7 +1,7 @@
 //! Sets of records that carry their key: ours, and every general map with shared records in it.
 
-use crate::race::family::{Bench, Family, MAP_SIZES, Role, Table};
-use crate::race::jobs::general::{WORKLOADS, start_both};
+use crate::race::family::{Bench, Family, MAP_SIZES, Measure, Role, Table, Workload};
+use crate::race::jobs::general::{self, start_both};
 use crate::race::ours::item::{BATCH_LABEL, Boxed, Many, Records, Shared};
 use quintet_rivals::Texts;
 use quintet_rivals::general::{Dashmap, Map, Papaya, PapayaBatch, RwLocked, SccIndex, SccMap};
@@ -11,11 +11,35 @@ pub(crate) fn family() -> Family {
     Family {
         name: "item",
         about: "records with their own key: ItemSet against maps from the key to an Arc",
-        workloads: WORKLOADS,
+        workloads: &WORKLOADS,
         tables,
         sizes: MAP_SIZES,
     }
 }
+
+/// Records are allocated: who makes them, and when, matters here. The general workloads make them before the clock runs.
+const ALLOCATING: [Workload; 2] = [
+    allocating("update-alloc", "full", "update with the new record allocated inside the clock"),
+    allocating("insert-alloc", "life", "insert with the record allocated inside the clock"),
+];
+
+const fn allocating(name: &'static str, stage: &'static str, reason: &'static str) -> Workload {
+    Workload { name, reason, stage, turn: name, measure: Measure::Rate, headline: false }
+}
+
+/// The general workloads, and those that allocate.
+const WORKLOADS: [Workload; general::WORKLOADS.len() + ALLOCATING.len()] = {
+    let mut all = [ALLOCATING[0]; general::WORKLOADS.len() + ALLOCATING.len()];
+    let mut place = 0;
+    while place < all.len() {
+        all[place] = match place < general::WORKLOADS.len() {
+            true => general::WORKLOADS[place],
+            false => ALLOCATING[place - general::WORKLOADS.len()],
+        };
+        place += 1;
+    }
+    all
+};
 
 fn tables() -> Vec<Table> {
     use Role::{Ours, Rival};

@@ -6,13 +6,13 @@ use crate::race::family::{
 };
 use crate::race::jobs::shared::{key, obey};
 use crate::race::ours::tier_map::{Ours, VERSION};
-use crate::race::racers::{Laps, expect, failed, lap, racer};
+use crate::race::racers::{Laps, Racers, expect, failed, lap, racer};
+use crate::race::stint::Stint;
 use quintet_rivals::Label;
 #[cfg(target_os = "linux")]
 use quintet_rivals::shared::Robust;
 use quintet_rivals::shared::{Local, Plain, Shared};
 use quintet_testkit::crash::Child;
-use std::time::Duration;
 
 /// The family.
 pub(crate) fn family() -> Family {
@@ -116,7 +116,7 @@ fn start<S: Shared>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
 /// A table and the processes that use it.
 struct Company<S> {
     table: Option<S>,
-    racers: Vec<Child>,
+    racers: Racers,
     cells: u64,
     keys: u64,
     /// In `get-stopped`: another process is stopped inside the few buckets.
@@ -125,7 +125,7 @@ struct Company<S> {
 
 impl<S> Default for Company<S> {
     fn default() -> Self {
-        Self { table: None, racers: Vec::new(), cells: 0, keys: 0, stops: false }
+        Self { table: None, racers: Racers::default(), cells: 0, keys: 0, stops: false }
     }
 }
 
@@ -181,21 +181,21 @@ impl<S: Shared> Company<S> {
     }
 
     /// Every racer does its part of a workload, all at the same time.
-    fn race(&mut self, work: &str, heat: &Heat, slot: Duration) -> Result<Laps, Wrong> {
-        while self.racers.len() < heat.threads {
-            let racer = self.hire(self.racers.len() as u64 + 1)?;
-            self.racers.push(racer);
+    fn race(&mut self, work: &str, heat: &Heat, stint: Stint) -> Result<Laps, Wrong> {
+        while self.racers.0.len() < heat.threads {
+            let racer = self.hire(self.racers.0.len() as u64 + 1)?;
+            self.racers.0.push(racer);
         }
-        let laps = lap(&mut self.racers[..heat.threads], work, heat.keys, slot)?;
+        let laps = lap(&mut self.racers.0[..heat.threads], work, heat.keys, stint)?;
         Wrong::unless_zero(laps.wrong, work)?;
         Ok(laps)
     }
 }
 
 impl<S: Shared> Bench for Company<S> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
-        let mops = match heat.workload.name {
-            "update" if !S::writes() => 0.0,
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
+        let (mops, laps) = match heat.workload.name {
+            "update" if !S::writes() => (0.0, Laps::default()),
             work @ ("add" | "remove") => {
                 if work == "add" || self.table.is_none() {
                     self.table = None;
@@ -207,27 +207,31 @@ impl<S: Shared> Bench for Company<S> {
                         (0..heat.keys).for_each(|number| _ = local.add(key(number), number));
                     }
                     let mut racers = std::mem::take(&mut self.racers);
-                    racers.iter_mut().try_for_each(|racer| self.enter(racer))?;
+                    racers.0.iter_mut().try_for_each(|racer| self.enter(racer))?;
                     self.racers = racers;
                 }
-                let laps = self.race(work, heat, slot)?;
+                let laps = self.race(work, heat, stint)?;
                 if work == "remove" {
                     self.table = None;
                 }
-                laps.operations as f64 / laps.longest.max(1) as f64 * 1e3
+                (laps.operations as f64 / laps.longest.max(1) as f64 * 1e3, laps)
             }
             "get-stopped" if self.stops => {
                 // Racers look once before, so that they exist and have seen the table.
-                self.race("get-few", heat, slot / 10)?;
+                self.race("get-few", heat, stint.tenth())?;
                 let racers = std::mem::take(&mut self.racers);
                 let mut inside = Self { racers, keys: self.keys, ..Self::default() };
-                let laps = self.while_stopped(|| inside.race("get-stopped", heat, slot))?;
+                let laps = self.while_stopped(|| inside.race("get-stopped", heat, stint))?;
                 self.racers = inside.racers;
-                laps?.rate * 1e3
+                let laps = laps?;
+                (laps.rate * 1e3, laps)
             }
-            work => self.race(work, heat, slot)?.rate * 1e3,
+            work => {
+                let laps = self.race(work, heat, stint)?;
+                (laps.rate * 1e3, laps)
+            }
         };
-        Ok(Sample { mops, ..Sample::default() })
+        Ok(Sample { mops, operations: laps.operations, ..Sample::default() })
     }
 
     fn is_by_processes(&self) -> bool {

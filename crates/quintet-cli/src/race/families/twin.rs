@@ -4,7 +4,7 @@ use crate::race::family::{Family, MAP_SIZES, Role, Table};
 use crate::race::jobs::mostly::WORKLOADS;
 use crate::race::ours::twin::{Fences, Shared, Twin};
 use quintet_rivals::Words;
-use quintet_rivals::general::{Dashmap, Papaya, RwLocked, SccIndex};
+use quintet_rivals::general::{Dashmap, Papaya, PapayaBatch, RwLocked, SccIndex};
 use quintet_rivals::read_mostly::{ArcSwapped, Evmap, Flashmap, Frozen, General, LeftRight};
 
 /// The family.
@@ -27,6 +27,7 @@ fn tables() -> Vec<Table> {
         Table::mostly::<ArcSwapped<Words>>(Role::Rival),
         Table::mostly::<General<Dashmap<Words>>>(Role::Rival),
         Table::mostly::<General<Papaya<Words>>>(Role::Rival),
+        Table::mostly::<General<PapayaBatch<Words>>>(Role::Rival),
         Table::mostly::<General<SccIndex<Words>>>(Role::Rival),
         Table::mostly::<General<RwLocked<Words>>>(Role::Rival),
         Table::mostly::<Frozen<Words>>(Role::Limit),

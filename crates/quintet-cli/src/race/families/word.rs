@@ -4,7 +4,9 @@ use crate::race::family::{Bench, Family, MAP_SIZES, Measure, Role, Table, Worklo
 use crate::race::jobs::general;
 use crate::race::ours::word::{Many, Small, Usual};
 use quintet_rivals::Words;
-use quintet_rivals::general::{Dashmap, Flurry, Leapfrog, Papaya, RwLocked, SccIndex, SccMap};
+use quintet_rivals::general::{
+    Dashmap, Flurry, Leapfrog, Papaya, PapayaBatch, RwLocked, SccIndex, SccMap,
+};
 
 /// The family.
 pub(crate) fn family() -> Family {
@@ -18,7 +20,7 @@ pub(crate) fn family() -> Family {
 }
 
 /// The general workloads without those of texts, and one of our own.
-const WORKLOADS: [Workload; 16] = [
+const WORKLOADS: [Workload; 18] = [
     named("hit"),
     Workload {
         name: "get-many",
@@ -38,7 +40,9 @@ const WORKLOADS: [Workload; 16] = [
     named("churn"),
     named("insert"),
     named("remove"),
+    named("insert-kept"),
     named("grow"),
+    named("grow-kept"),
     named("grow-latency"),
     named("memory"),
     named("memory-after-remove"),
@@ -50,8 +54,7 @@ const fn named(name: &str) -> Workload {
     loop {
         let one = &general::WORKLOADS[index];
         if equal(one.name.as_bytes(), name.as_bytes()) {
-            let Workload { name, reason, stage, turn, measure, headline } = *one;
-            return Workload { name, reason, stage, turn, measure, headline };
+            return *one;
         }
         index += 1;
     }
@@ -73,6 +76,7 @@ fn tables() -> Vec<Table> {
         Table::words::<Leapfrog>(Rival),
         Table::words::<Dashmap<Words>>(Rival),
         Table::words::<Papaya<Words>>(Rival),
+        Table::words::<PapayaBatch<Words>>(Rival),
         Table::words::<SccMap<Words>>(Rival),
         Table::words::<SccIndex<Words>>(Rival),
         Table::words::<RwLocked<Words>>(Rival),

@@ -1,12 +1,15 @@
 //! Maps made anew in every round: `insert`, `remove`, `grow`.
 
 use super::general::{census, fill};
-use crate::race::crew::crew;
+use crate::race::crew::{Lap, crew, joint_rate, shared_work, undisturbed, wrong};
 use crate::race::family::{Bench, Heat, Latency, Measure, Sample, Wrong};
-use crate::race::ground::{touch_once, trim};
+use crate::race::ground::{touch, trim};
+use crate::race::stint::Stint;
+use crate::race::timer::clocked;
 use quintet_rivals::Kind;
 use quintet_rivals::general::{Access, BATCH, Map};
 use quintet_testkit::latency::{self, LatencyRecorder};
+use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
@@ -22,31 +25,35 @@ impl<T: Kind, M: Map<T>> Life<T, M> {
         Self { map: None, kind: PhantomData }
     }
 
-    fn insert(&mut self, heat: &Heat) -> Result<Duration, Wrong> {
+    fn insert(&mut self, heat: &Heat, allocates: bool) -> Result<Lap, Wrong> {
         self.map = None; // the last round's map goes before the clock starts
         let map = self.map.insert(M::with_capacity(heat.keys as usize));
-        let busy = in_parts(map, heat, 1, entry::<T>, insert::<T, M>, "insert of a new key")?;
-        Ok(busy)
+        match allocates {
+            true => in_parts(map, heat, 1, T::key, insert_made::<T, M>, NEW),
+            false => in_parts(map, heat, 1, entry::<T>, insert::<T, M>, NEW),
+        }
     }
 
-    fn remove(&mut self, heat: &Heat) -> Result<Duration, Wrong> {
+    fn remove(&mut self, heat: &Heat) -> Result<Lap, Wrong> {
         let map = self.map.take().unwrap_or_else(|| {
             let map = M::with_capacity(heat.keys as usize);
             fill::<T, M>(&map, 0, heat.keys, 1);
             map
         });
-        let remove = |access: &mut M::Access<'_>, index| T::ask(index, |key| access.remove(key));
-        let busy = in_parts(&map, heat, 2, |index| index, remove, "remove of a present key")?;
+        let remove = |access: &mut M::Access<'_>, key: T::Key| access.remove(key.borrow());
+        let busy = in_parts(&map, heat, 2, T::key, remove, "remove of a present key")?;
         verify::<T, M>(&map, heat.keys, heat.keys / 2)?;
         Ok(busy)
     }
 }
 
 impl<T: Kind, M: Map<T>> Bench for Life<T, M> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
+        even_ground(heat);
         match heat.workload.name {
-            "insert" => repeat(slot, heat.keys, || self.insert(heat)),
-            "remove" => repeat(slot, heat.keys.div_ceil(2), || self.remove(heat)),
+            "insert" | "insert-kept" => fixed_work(stint, || self.insert(heat, false)),
+            "insert-alloc" => fixed_work(stint, || self.insert(heat, true)),
+            "remove" => fixed_work(stint, || self.remove(heat)),
             other => unreachable!("{other} is no workload of a life"),
         }
     }
@@ -69,10 +76,10 @@ impl<T: Kind, M: Map<T>> Grow<T, M> {
         Self { map: None, jitter: None, kind: PhantomData }
     }
 
-    fn grow(&mut self, heat: &Heat) -> Result<Duration, Wrong> {
+    fn grow(&mut self, heat: &Heat) -> Result<Lap, Wrong> {
         self.map = None;
         let map = self.map.insert(M::with_capacity(0));
-        let busy = in_parts(map, heat, 1, entry::<T>, insert::<T, M>, "insert of a new key")?;
+        let busy = in_parts(map, heat, 1, entry::<T>, insert::<T, M>, NEW)?;
         verify::<T, M>(map, heat.keys, heat.keys)?;
         Ok(busy)
     }
@@ -98,7 +105,7 @@ impl<T: Kind, M: Map<T>> Grow<T, M> {
             }
             (recorder.finish(), wrong)
         });
-        Wrong::unless_zero(results.iter().map(|(_, wrong)| wrong).sum(), "insert of a new key")?;
+        Wrong::unless_zero(results.iter().map(|(_, wrong)| wrong).sum(), NEW)?;
         let mut parts = results.into_iter().map(|(latency, _)| latency);
         let mut all = parts.next().expect("a crew has members");
         parts.for_each(|part| all.merge(&part));
@@ -110,30 +117,34 @@ impl<T: Kind, M: Map<T>> Grow<T, M> {
         self.jitter = (jitter_ns > 0).then_some((heat.threads, jitter_ns));
         Ok(Sample {
             mops: heat.keys as f64 / all.elapsed().as_secs_f64() / 1e6,
-            latency: Some(Latency {
-                p50_ns: all.quantile_ns(0.5),
-                p9999_ns: all.quantile_ns(0.9999),
-                max_ns: all.max_ns(),
-                max_own_ns: all.max_own_ns(),
-                disturbed: all.disturbed(),
-                jitter_ns,
-            }),
+            operations: heat.keys,
+            latency: Some(Latency::of(&all, jitter_ns)),
             ..Sample::default()
         })
     }
 }
 
 impl<T: Kind, M: Map<T>> Bench for Grow<T, M> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
-        touch_once(heat.keys * 256);
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
+        even_ground(heat);
         match heat.workload.measure {
-            // The worst insert leaves out what the system does: memory that is kept is zeroed by the table, and counts.
             Measure::Worst => self.stamped(heat),
-            _ => {
-                trim();
-                repeat(slot, heat.keys, || self.grow(heat))
-            }
+            _ => fixed_work(stint, || self.grow(heat)),
         }
+    }
+}
+
+/// What an insert must answer.
+const NEW: &str = "insert of a new key";
+/// More than a map takes per entry while it grows.
+const ROOM: u64 = 128;
+
+/// Makes the ground even for all tables before a map is made: the allocator gives back what it kept from the tables before, and as much memory as a map
+/// needs is touched. Workloads whose name ends in `-kept` run without, on whatever ground the tables before have left.
+fn even_ground(heat: &Heat) {
+    if !heat.workload.name.ends_with("-kept") {
+        trim();
+        touch(heat.keys * ROOM);
     }
 }
 
@@ -158,6 +169,13 @@ fn insert<T: Kind, M: Map<T>>(
     access.insert(key, value)
 }
 
+/// Inserts a key with a value that is made inside the clock.
+#[inline(always)]
+fn insert_made<T: Kind, M: Map<T>>(access: &mut M::Access<'_>, key: T::Key) -> bool {
+    let value = T::value_of(key.borrow(), 0);
+    access.insert(key, value)
+}
+
 /// Runs `operation` once with what `prepare` makes of every `step`-th entry, split over the threads; it says whether the answer was right.
 /// The time of the thread that was busy longest.
 ///
@@ -171,42 +189,48 @@ fn in_parts<'m, T: Kind, M: Map<T>, E>(
     prepare: impl Fn(u64) -> E + Sync,
     operation: impl Fn(&mut M::Access<'m>, E) -> bool + Sync,
     what: &'static str,
-) -> Result<Duration, Wrong> {
+) -> Result<Lap, Wrong> {
     let parts = crew(heat.threads, |thread, gate| {
         let mut access = map.access();
         let mut part = part(heat, thread, step).map(&prepare).peekable();
         let mut batch = Vec::with_capacity(BATCH as usize);
-        let (mut busy, mut wrong) = (Duration::ZERO, 0);
         gate.wait();
-        while part.peek().is_some() {
-            batch.extend(part.by_ref().take(BATCH as usize));
-            let start = Instant::now();
-            for entry in batch.drain(..) {
-                wrong += u64::from(!operation(&mut access, entry));
+        undisturbed(|| {
+            let (mut busy, mut operations, mut wrong) = (Duration::ZERO, 0, 0);
+            while part.peek().is_some() {
+                batch.extend(part.by_ref().take(BATCH as usize));
+                operations += batch.len() as u64;
+                let ((), time) = clocked(|| {
+                    for entry in batch.drain(..) {
+                        wrong += u64::from(!operation(&mut access, entry));
+                    }
+                    access.quiet();
+                });
+                busy += time;
             }
-            access.quiet();
-            busy += start.elapsed();
-        }
-        (busy, wrong)
+            Lap { operations, wrong, busy }
+        })
     });
-    Wrong::unless_zero(parts.iter().map(|(_, wrong)| wrong).sum(), what)?;
-    Ok(parts.into_iter().map(|(busy, _)| busy).max().expect("a crew has members"))
+    Wrong::unless_zero(wrong(&parts), what)?;
+    Ok(shared_work(&parts))
 }
 
-/// Repeats fixed work until the slot is used up, at least once.
-fn repeat(
-    slot: Duration,
-    operations: u64,
-    mut work: impl FnMut() -> Result<Duration, Wrong>,
+/// Repeats fixed work until the stint is over, at least once.
+pub(super) fn fixed_work(
+    stint: Stint,
+    mut work: impl FnMut() -> Result<Lap, Wrong>,
 ) -> Result<Sample, Wrong> {
     let start = Instant::now();
-    let (mut busy, mut times) = (Duration::ZERO, 0);
-    while times == 0 || start.elapsed() < slot {
-        busy += work()?;
-        times += 1;
+    let mut all = Lap::default();
+    loop {
+        let lap = work()?;
+        all.operations += lap.operations;
+        all.busy += lap.busy;
+        // By the clock on the wall: what is made and checked between takes as long as it takes.
+        if stint.is_over(all.operations, start.elapsed()) {
+            return Ok(joint_rate(&[all]));
+        }
     }
-    let mops = (operations * times) as f64 / busy.as_secs_f64() / 1e6;
-    Ok(Sample { mops, ..Sample::default() })
 }
 
 /// Counts the entries of a small map; of a large one only the first ten thousand, since counting

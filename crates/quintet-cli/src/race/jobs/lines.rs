@@ -3,13 +3,13 @@
 use super::prefetch::prefetch;
 use crate::race::crew::{crew, for_a_while, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Role, Sample, Table, Wrong};
-use crate::race::keys::{Draw, Uniform};
+use crate::race::keys::{Drawn, Law};
+use crate::race::stint::Stint;
 use quintet::Pages;
 use quintet::internal::Buffer;
-use quintet_rivals::{Label, mix};
+use quintet_rivals::{Kind, Label, mix};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 /// Reads in a batch.
 const BATCH: u64 = 256;
@@ -19,6 +19,30 @@ const AHEAD: usize = 32;
 const LINE: usize = 8;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Entries that are their own numbers.
+struct Numbers;
+
+impl Kind for Numbers {
+    type Key = u64;
+    type Query = u64;
+    type Value = ();
+    type Keys = Vec<u64>;
+
+    fn keys(indices: impl Iterator<Item = u64>) -> Vec<u64> {
+        indices.collect()
+    }
+    fn ask<R>(index: u64, f: impl FnOnce(&u64) -> R) -> R {
+        f(&index)
+    }
+    fn own(query: &u64) -> u64 {
+        *query
+    }
+    fn value_of(_: &u64, _: u64) {}
+    fn is_of(_: &u64, (): &()) -> bool {
+        true
+    }
+}
 
 /// Memory for so many words.
 pub(crate) trait Ground: Deref<Target = [AtomicU64]> + Sync + Sized + 'static {
@@ -111,15 +135,15 @@ impl<G: Ground> Lines<G> {
     }
 
     /// Reads that do not depend on each other.
-    fn independent(&self, draw: &mut Uniform) -> u64 {
-        (0..BATCH).map(|_| u64::from(!self.is_right(draw.next()))).sum()
+    fn independent(&self, drawn: &mut Drawn<Numbers>) -> u64 {
+        (0..BATCH).map(|_| u64::from(!self.is_right(*drawn.next()))).sum()
     }
 
     /// The same, asked for ahead.
-    fn prefetched(&self, draw: &mut Uniform) -> u64 {
+    fn prefetched(&self, drawn: &mut Drawn<Numbers>) -> u64 {
         let mut wrong = 0;
         for _ in 0..BATCH / AHEAD as u64 {
-            let numbers: [u64; AHEAD] = std::array::from_fn(|_| draw.next());
+            let numbers: [u64; AHEAD] = std::array::from_fn(|_| *drawn.next());
             numbers.iter().for_each(|number| prefetch(self.line(*number)));
             wrong += numbers.iter().map(|number| u64::from(!self.is_right(*number))).sum::<u64>();
         }
@@ -139,14 +163,16 @@ impl<G: Ground> Lines<G> {
 }
 
 impl<G: Ground> Bench for Lines<G> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         let laps = crew(heat.threads, |thread, gate| {
-            let mut draw = Uniform::new(self.lines, heat.round, thread);
-            let mut number = draw.next();
+            let mut drawn = Drawn::new(Law::Uniform, self.lines, heat.round, thread);
+            let mut number = *drawn.next();
             match heat.workload.name {
-                "read" => for_a_while(slot, gate, || (BATCH, self.independent(&mut draw))),
-                "read-prefetch" => for_a_while(slot, gate, || (BATCH, self.prefetched(&mut draw))),
-                "read-chain" => for_a_while(slot, gate, || (BATCH, self.chained(&mut number))),
+                "read" => for_a_while(stint, gate, || (BATCH, self.independent(&mut drawn))),
+                "read-prefetch" => {
+                    for_a_while(stint, gate, || (BATCH, self.prefetched(&mut drawn)))
+                }
+                "read-chain" => for_a_while(stint, gate, || (BATCH, self.chained(&mut number))),
                 other => unreachable!("{other} reads no lines"),
             }
         });

@@ -1,13 +1,14 @@
-//! Gets, inserts and removes over a key space of which about half is present: `mix90`, `mix50`.
+//! Gets, inserts and removes over a key space of which about half is present: `mix90`, `mix50`. What is inserted is
+//! made inside the clock, and what is removed is freed there.
 
 use super::general::{census, fill};
 use crate::race::crew::{Lap, crew, for_a_while, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Sample, Wrong};
-use crate::race::keys::{Dice, Draw, Uniform, Zipf};
+use crate::race::keys::{Choices, Drawn, Law};
+use crate::race::stint::Stint;
 use quintet_rivals::Kind;
 use quintet_rivals::general::{Access, BATCH, Map};
 use std::marker::PhantomData;
-use std::time::Duration;
 
 /// A map that starts half full. What it must hold is known from the answers it gave.
 pub(super) struct Mixed<T, M> {
@@ -16,9 +17,6 @@ pub(super) struct Mixed<T, M> {
     present: i64,
     kind: PhantomData<T>,
 }
-
-/// Separates the choice of operations from the choice of keys.
-const CHOICES: u64 = 1 << 20;
 
 impl<T: Kind, M: Map<T>> Mixed<T, M> {
     /// A map made for `keys` entries, every other of them present.
@@ -30,30 +28,23 @@ impl<T: Kind, M: Map<T>> Mixed<T, M> {
 
     /// Runs the mixture in which `writes` of 256 operations insert, and as many remove.
     #[inline(always)]
-    fn run<D: Draw>(
-        &mut self,
-        heat: &Heat,
-        slot: Duration,
-        writes: u64,
-        draw: impl Fn(u64, u64, usize) -> D + Sync,
-    ) -> Result<Sample, Wrong> {
+    fn run(&mut self, heat: &Heat, stint: Stint, writes: u64, law: Law) -> Result<Sample, Wrong> {
         let laps: Vec<(Lap, i64)> = crew(heat.threads, |thread, gate| {
             let mut access = self.map.access();
-            let mut draw = draw(self.keys, heat.round, thread);
-            let mut dice = Dice::new(heat.round + CHOICES, thread);
+            let mut drawn = Drawn::<T>::new(law, self.keys, heat.round, thread);
+            let mut choices = Choices::new(heat.round, thread);
             let mut net = 0;
-            let lap = for_a_while(slot, gate, || {
+            let lap = for_a_while(stint, gate, || {
                 let mut wrong = 0;
                 for _ in 0..BATCH {
-                    let (index, choice) = (draw.next(), dice.bits() >> 56);
+                    let (key, choice) = (drawn.next(), choices.next());
                     if choice >= 2 * writes {
-                        let right =
-                            T::ask(index, |key| access.get(key, |value| T::matches(index, value)));
+                        let right = access.get(key, |value| T::is_of(key, value));
                         wrong += u64::from(right == Some(false));
                     } else if choice < writes {
-                        net += i64::from(access.insert(T::key(index), T::value(index, 0)));
+                        net += i64::from(access.insert(T::own(key), T::value_of(key, 0)));
                     } else {
-                        net -= i64::from(T::ask(index, |key| access.remove(key)));
+                        net -= i64::from(access.remove(key));
                     }
                 }
                 access.quiet();
@@ -69,30 +60,27 @@ impl<T: Kind, M: Map<T>> Mixed<T, M> {
 }
 
 impl<T: Kind, M: Map<T>> Bench for Mixed<T, M> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         match heat.workload.name {
-            "mix90" | "mix90-str" => self.run(heat, slot, 13, Uniform::new),
-            "mix90-zipf" => self.run(heat, slot, 13, Zipf::new),
-            "mix50" => self.run(heat, slot, 64, Uniform::new),
+            "mix90" | "mix90-str" => self.run(heat, stint, 13, Law::Uniform),
+            "mix90-zipf" => self.run(heat, stint, 13, Law::Zipf),
+            "mix50" => self.run(heat, stint, 64, Law::Uniform),
             other => unreachable!("{other} is no workload of a half full map"),
         }
     }
 
-    fn is_exact(&self, threads: usize) -> bool {
-        M::EXACT || threads == 1
-    }
-
     /// Every insert that said "new" minus every remove that said "was there" must be present.
-    fn finish(&mut self) -> Result<(), Wrong> {
-        if !M::EXACT {
-            return Ok(());
-        }
-        match census::<T, M>(&self.map, self.keys) {
-            (present, 0) if present as i64 == self.present => Ok(()),
+    /// A map whose answers are known not to add up is out where threads meet, even if they happen to add up.
+    fn check(&mut self, heat: &Heat) -> Result<(), Wrong> {
+        let (present, foreign) = census::<T, M>(&self.map, self.keys);
+        // The next workload starts from what is there.
+        let expected = std::mem::replace(&mut self.present, present as i64);
+        let believed = M::EXACT || heat.threads == 1;
+        match (present, foreign) {
+            (present, 0) if believed && present as i64 == expected => Ok(()),
             (present, foreign) => Err(Wrong(format!(
-                "{present} entries at the end where the answers add up to {}, {foreign} with a \
-                 foreign value",
-                self.present
+                "{present} entries at the end where the answers add up to {expected}, {foreign} \
+                 with a foreign value"
             ))),
         }
     }

@@ -2,13 +2,15 @@
 
 use crate::race::crew::{Gate, Lap, crew, for_a_while, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Latency, Measure, Role, Sample, Table, Workload, Wrong};
-use crate::race::keys::{Draw, Uniform};
+use crate::race::keys::{Drawn, Law};
+use crate::race::stint::Stint;
+use crate::race::timer::clocked;
 use quintet_rivals::read_mostly::{Guard, Reader, Writer};
 use quintet_rivals::{Kind, Words};
 use quintet_testkit::latency::{self, LatencyRecorder};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Gets between two looks at the clock, and gets per section in `read-1ms-batch256`.
 const BATCH: u64 = 256;
@@ -78,7 +80,7 @@ impl<W: Writer<Words>> Mostly<W> {
     fn race<const PER_SECTION: u64, R: Send>(
         &mut self,
         heat: &Heat,
-        slot: Duration,
+        stint: Stint,
         readers: usize,
         write: impl Fn(&mut W, &Gate, &dyn Fn() -> bool) -> R + Sync,
     ) -> Result<(Vec<Lap>, R), Wrong> {
@@ -93,7 +95,7 @@ impl<W: Writer<Words>> Mostly<W> {
                 return (None, Some(write(&mut writer, gate, &go_on)));
             };
             let handle = handle.lock().expect("taken once").take().expect("one per thread");
-            let lap = read::<W::Reader, PER_SECTION>(handle, heat, slot, keys, thread, gate);
+            let lap = read::<W::Reader, PER_SECTION>(handle, heat, stint, keys, thread, gate);
             reading.fetch_sub(1, Ordering::Relaxed);
             (Some(lap), None)
         });
@@ -107,14 +109,14 @@ impl<W: Writer<Words>> Mostly<W> {
     fn reads<const PER_SECTION: u64>(
         &mut self,
         heat: &Heat,
-        slot: Duration,
+        stint: Stint,
         pace: Pace,
     ) -> Result<Sample, Wrong> {
         let keys = self.keys;
         let (laps, ()) =
-            self.race::<PER_SECTION, _>(heat, slot, heat.threads, |writer, gate, go_on| {
-                let mut draw = Uniform::new(keys, heat.round, heat.threads);
-                gate.wait();
+            self.race::<PER_SECTION, _>(heat, stint, heat.threads, |writer, gate, go_on| {
+                let mut drawn = Drawn::<Words>::new(Law::Uniform, keys, heat.round, heat.threads);
+                gate.arrive();
                 while go_on() {
                     match pace {
                         Pace::Idle => {
@@ -124,7 +126,7 @@ impl<W: Writer<Words>> Mostly<W> {
                         Pace::Every(pause) => std::thread::sleep(pause),
                         Pace::Always => {}
                     }
-                    change(writer, draw.next(), heat.round);
+                    change(writer, *drawn.next(), heat.round);
                     writer.publish();
                 }
             })?;
@@ -132,12 +134,12 @@ impl<W: Writer<Words>> Mostly<W> {
     }
 
     /// The rate of the writer beside one reader less than threads.
-    fn writes(&mut self, heat: &Heat, slot: Duration, batch: u64) -> Result<Sample, Wrong> {
+    fn writes(&mut self, heat: &Heat, stint: Stint, batch: u64) -> Result<Sample, Wrong> {
         let keys = self.keys;
-        let (_, lap) = self.race::<1, _>(heat, slot, heat.threads - 1, |writer, gate, _| {
-            let mut draw = Uniform::new(keys, heat.round, heat.threads);
-            for_a_while(slot, gate, || {
-                (0..batch).for_each(|_| change(writer, draw.next(), heat.round));
+        let (_, lap) = self.race::<1, _>(heat, stint, heat.threads - 1, |writer, gate, _| {
+            let mut drawn = Drawn::<Words>::new(Law::Uniform, keys, heat.round, heat.threads);
+            for_a_while(stint, gate, || {
+                (0..batch).for_each(|_| change(writer, *drawn.next(), heat.round));
                 writer.publish();
                 (batch, 0)
             })
@@ -146,23 +148,22 @@ impl<W: Writer<Words>> Mostly<W> {
     }
 
     /// How long a change and its publish take, with so many handles.
-    fn publishes(&mut self, heat: &Heat, slot: Duration, handles: usize) -> Result<Sample, Wrong> {
+    fn publishes(&mut self, heat: &Heat, stint: Stint, handles: usize) -> Result<Sample, Wrong> {
         let idle = handles.saturating_sub(heat.threads);
         let idle: Vec<_> = (0..idle).map(|_| self.writer.reader()).collect();
         let keys = self.keys;
         let (_, (latency, time)) =
-            self.race::<1, _>(heat, slot, heat.threads, |writer, gate, go_on| {
-                let mut draw = Uniform::new(keys, heat.round, heat.threads);
+            self.race::<1, _>(heat, stint, heat.threads, |writer, gate, go_on| {
+                let mut drawn = Drawn::<Words>::new(Law::Uniform, keys, heat.round, heat.threads);
                 let (mut recorder, mut time) = (LatencyRecorder::new(), Duration::ZERO);
                 gate.wait();
                 while go_on() {
                     std::thread::sleep(FIFTH);
-                    let start = Instant::now();
-                    recorder.measure(|| {
-                        change(writer, draw.next(), heat.round);
+                    let publish = || {
+                        change(writer, *drawn.next(), heat.round);
                         writer.publish();
-                    });
-                    time += start.elapsed();
+                    };
+                    time += clocked(|| recorder.measure(publish)).1;
                 }
                 (recorder.finish(), time)
             })?;
@@ -170,41 +171,34 @@ impl<W: Writer<Words>> Mostly<W> {
         let done = latency.samples() + latency.disturbed();
         Ok(Sample {
             mops: done as f64 / time.as_secs_f64().max(1e-9) / 1e6,
-            latency: Some(Latency {
-                p50_ns: latency.quantile_ns(0.5),
-                p9999_ns: latency.quantile_ns(0.9999),
-                max_ns: latency.max_ns(),
-                max_own_ns: latency.max_own_ns(),
-                disturbed: latency.disturbed(),
-                jitter_ns: latency::jitter(MILLISECOND).max_ns(),
-            }),
+            operations: done,
+            latency: Some(Latency::of(&latency, latency::jitter(MILLISECOND).max_ns())),
             ..Sample::default()
         })
     }
 }
 
-fn change<W: Writer<Words>>(writer: &mut W, index: u64, round: u64) {
-    writer.insert(Words::key(index), Words::value(index, round));
+fn change<W: Writer<Words>>(writer: &mut W, key: u64, round: u64) {
+    writer.insert(key, Words::value_of(&key, round));
 }
 
 /// Reads for a while, so many gets per section.
 fn read<R: Reader<Words>, const PER_SECTION: u64>(
     mut reader: R,
     heat: &Heat,
-    slot: Duration,
+    stint: Stint,
     keys: u64,
     thread: usize,
     gate: &Gate,
 ) -> Lap {
-    let mut draw = Uniform::new(keys, heat.round, thread);
-    for_a_while(slot, gate, || {
+    let mut drawn = Drawn::<Words>::new(Law::Uniform, keys, heat.round, thread);
+    for_a_while(stint, gate, || {
         let mut wrong = 0;
         for _ in 0..BATCH / PER_SECTION {
             let mut guard = reader.enter();
             for _ in 0..PER_SECTION {
-                let index = draw.next();
-                let right =
-                    Words::ask(index, |key| guard.get(key, |value| Words::matches(index, value)));
+                let key = drawn.next();
+                let right = guard.get(key, |value| Words::is_of(key, value));
                 wrong += u64::from(right != Some(true));
             }
         }
@@ -213,18 +207,18 @@ fn read<R: Reader<Words>, const PER_SECTION: u64>(
 }
 
 impl<W: Writer<Words>> Bench for Mostly<W> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         match heat.workload.name {
-            "read-idle" => self.reads::<1>(heat, slot, Pace::Idle),
-            "read-1ms" => self.reads::<1>(heat, slot, Pace::Every(MILLISECOND)),
-            "read-1ms-batch256" => self.reads::<BATCH>(heat, slot, Pace::Every(MILLISECOND)),
-            "read-storm" => self.reads::<1>(heat, slot, Pace::Always),
-            "write-batch1" => self.writes(heat, slot, 1),
-            "write-batch16" => self.writes(heat, slot, 16),
-            "write-batch1000" => self.writes(heat, slot, 1000),
-            "publish-1h" => self.publishes(heat, slot, 1),
-            "publish-100h" => self.publishes(heat, slot, 100),
-            "publish-1000h" => self.publishes(heat, slot, 1000),
+            "read-idle" => self.reads::<1>(heat, stint, Pace::Idle),
+            "read-1ms" => self.reads::<1>(heat, stint, Pace::Every(MILLISECOND)),
+            "read-1ms-batch256" => self.reads::<BATCH>(heat, stint, Pace::Every(MILLISECOND)),
+            "read-storm" => self.reads::<1>(heat, stint, Pace::Always),
+            "write-batch1" => self.writes(heat, stint, 1),
+            "write-batch16" => self.writes(heat, stint, 16),
+            "write-batch1000" => self.writes(heat, stint, 1000),
+            "publish-1h" => self.publishes(heat, stint, 1),
+            "publish-100h" => self.publishes(heat, stint, 100),
+            "publish-1000h" => self.publishes(heat, stint, 1000),
             other => unreachable!("{other} is no workload of a read-mostly map"),
         }
     }

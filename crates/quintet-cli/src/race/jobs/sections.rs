@@ -2,6 +2,7 @@
 
 use crate::race::crew::{Lap, crew, for_a_while, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Role, Sample, Table, Wrong};
+use crate::race::stint::Stint;
 use quintet_rivals::Label;
 use quintet_rivals::reclaim::{Domain, Item, Local};
 use std::collections::VecDeque;
@@ -37,10 +38,10 @@ struct Sections<D> {
 }
 
 impl<D: Domain> Bench for Sections<D> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         let laps = crew(heat.threads, |_, gate| {
             let mut local = self.domain.local();
-            for_a_while(slot, gate, || {
+            for_a_while(stint, gate, || {
                 let mut wrong = 0;
                 for _ in 0..BATCH {
                     let found = local.section(|| black_box(&self.shared).load(Ordering::Acquire));
@@ -86,12 +87,12 @@ impl<L: Local> Items<L> {
 
 impl<D: Domain> Retiring<D> {
     /// Retires for a while; at the end of the domain everything must be free.
-    fn retire(heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+    fn retire(heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         let domain = D::new();
         let before = FREED.load(Ordering::Relaxed);
         let done: Vec<(Lap, u64)> = crew(heat.threads, |_, gate| {
             let mut items = Items::new(domain.local());
-            let lap = for_a_while(slot, gate, || {
+            let lap = for_a_while(stint, gate, || {
                 (0..BATCH).for_each(|_| items.step());
                 items.local.quiet();
                 (BATCH, 0)
@@ -143,6 +144,7 @@ impl<D: Domain> Retiring<D> {
             let held = retired.saturating_sub(freed) * size_of::<Item>() as u64;
             Sample {
                 mops: retired as f64 / busy / 1e6,
+                operations: retired,
                 bytes: Some(held as f64 / retired.max(1) as f64),
                 ..Sample::default()
             }
@@ -161,9 +163,9 @@ fn sleep_inside(local: &mut impl Local, asleep: &AtomicBool, awake: &AtomicBool)
 }
 
 impl<D: Domain> Bench for Retiring<D> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         match heat.workload.name {
-            "retire" => Self::retire(heat, slot),
+            "retire" => Self::retire(heat, stint),
             "stalled" => Ok(Self::stalled(heat)),
             other => unreachable!("{other} retires nothing"),
         }

@@ -1,15 +1,17 @@
 //! Sets made anew in every round: `grow`, `dup`, `memory`.
 
-use crate::race::crew::{Lap, crew, span, wrong};
+use super::life::fixed_work;
+use crate::race::crew::{Lap, crew, shared_work, undisturbed, wrong};
 use crate::race::family::{Bench, Heat, Role, Sample, Table, Wrong};
 use crate::race::ground::{touch, trim};
 use crate::race::keys::Dice;
+use crate::race::stint::Stint;
+use crate::race::timer::clocked;
 use quintet::SeenSet;
 use quintet::seen_set::{Growth, Handle};
 use quintet_rivals::general::{Access, BATCH, Map};
 use quintet_rivals::{Kind, Label, mix};
 use std::marker::PhantomData;
-use std::time::{Duration, Instant};
 
 /// A record of N bytes, and no value.
 pub(crate) struct Blob<const N: usize>;
@@ -18,7 +20,11 @@ impl<const N: usize> Kind for Blob<N> {
     type Key = [u8; N];
     type Query = [u8; N];
     type Value = ();
+    type Keys = Vec<[u8; N]>;
 
+    fn keys(indices: impl Iterator<Item = u64>) -> Vec<[u8; N]> {
+        indices.map(record).collect()
+    }
     #[inline(always)]
     fn ask<R>(index: u64, f: impl FnOnce(&[u8; N]) -> R) -> R {
         f(&record(index))
@@ -27,8 +33,8 @@ impl<const N: usize> Kind for Blob<N> {
     fn own(query: &[u8; N]) -> [u8; N] {
         *query
     }
-    fn value(_: u64, _: u64) {}
-    fn matches(_: u64, (): &()) -> bool {
+    fn value_of(_: &[u8; N], _: u64) {}
+    fn is_of(_: &[u8; N], (): &()) -> bool {
         true
     }
 }
@@ -226,87 +232,78 @@ fn weigh<A: Seen<16>>(keys: u64, scale: &mut dyn FnMut()) {
 const KNOWN: u64 = 3;
 
 /// Records of a batch, new and known: the successors of a few states.
-const AT_ONCE: u64 = 64;
+const AT_ONCE: usize = 64;
 
 struct Search<A, const N: usize>(PhantomData<A>);
 
 impl<A: Seen<N>, const N: usize> Search<A, N> {
-    /// The same records in the same order, in batches. Returns how many answers were wrong.
-    fn in_batches<'a>(
-        access: &mut A::Access<'a>,
-        new: std::ops::Range<u64>,
-        known: u64,
-        dice: &mut Dice,
-    ) -> u64
+    /// Takes in records that were made beforehand, of which every first of `1 + known` is new. Returns how many answers were wrong.
+    #[inline(always)]
+    fn take_in<'a>(access: &mut A::Access<'a>, records: &[[u8; N]], known: u64) -> u64
     where
         A: 'a,
     {
-        let mut wrong = 0;
-        let mut batch = Vec::with_capacity(AT_ONCE as usize);
-        let at_once = AT_ONCE / (1 + known);
-        for start in new.clone().step_by(at_once as usize) {
-            for index in start..(start + at_once).min(new.end) {
-                batch.push(record(index));
-                let known = (0..known).map(|_| new.start + dice.below(index - new.start + 1));
-                batch.extend(known.map(record::<N>));
+        let (mut wrong, mut nth) = (0, 0);
+        let mut judge = |is_new| {
+            wrong += u64::from(is_new != (nth == 0));
+            nth = if nth == known { 0 } else { nth + 1 };
+        };
+        match A::BATCH {
+            true => {
+                for records in records.chunks(AT_ONCE) {
+                    A::insert_many(access, records.iter().copied(), &mut judge);
+                }
             }
-            let mut nth = 0;
-            A::insert_many(access, batch.drain(..), |is_new| {
-                wrong += u64::from(is_new != (nth == 0));
-                nth = if nth == known { 0 } else { nth + 1 };
-            });
+            false => records.iter().for_each(|record| judge(A::insert(access, *record))),
         }
+        A::quiet(access);
         wrong
     }
 
-    /// Each thread inserts a part of the records, and after each one `known` of those it has inserted before.
-    fn search(heat: &Heat, known: u64) -> Result<Duration, Wrong> {
+    /// Each thread inserts a part of the records, and after each one `known` of those it has inserted before. The records of a batch are made while the
+    /// clock stands still.
+    fn search(heat: &Heat, known: u64) -> Result<Lap, Wrong> {
         let set = A::new();
         let bound = |thread: usize| heat.keys * thread as u64 / heat.threads as u64;
         let laps = crew(heat.threads, |thread, gate| {
             let mut access = set.access();
             let mut dice = Dice::new(heat.round, thread);
             let (first, last) = (bound(thread), bound(thread + 1));
+            let mut records = Vec::with_capacity(BATCH as usize);
             gate.wait();
-            let start = Instant::now();
-            let mut wrong = 0;
-            if A::BATCH {
-                wrong += Self::in_batches(&mut access, first..last, known, &mut dice);
-            } else {
-                for index in first..last {
-                    wrong += u64::from(!A::insert(&mut access, record(index)));
-                    for _ in 0..known {
-                        let old = first + dice.below(index - first + 1);
-                        wrong += u64::from(A::insert(&mut access, record(old)));
+            undisturbed(|| {
+                let mut all = Lap::default();
+                for start in (first..last).step_by((BATCH / (1 + known)) as usize) {
+                    records.clear();
+                    for index in start..last.min(start + BATCH / (1 + known)) {
+                        records.push(record(index));
+                        let old = (0..known).map(|_| first + dice.below(index - first + 1));
+                        records.extend(old.map(record::<N>));
                     }
-                    if index % (BATCH / 4) == 0 {
-                        A::quiet(&mut access);
-                    }
+                    let (wrong, busy) = clocked(|| Self::take_in(&mut access, &records, known));
+                    all.operations += records.len() as u64;
+                    all.wrong += wrong;
+                    all.busy += busy;
                 }
-            }
-            Lap { operations: (last - first) * (1 + known), wrong, start, end: Instant::now() }
+                all
+            })
         });
         Wrong::unless_zero(wrong(&laps), "insert")?;
         // What one thread has inserted another finds.
         let mut access = set.access();
         let lost = (0..heat.keys.min(10_000)).filter(|i| A::insert(&mut access, record(*i)));
         Wrong::unless_zero(lost.count() as u64, "insert of a known record")?;
-        Ok(span(&laps))
+        Ok(shared_work(&laps))
     }
 }
 
 impl<A: Seen<N>, const N: usize> Bench for Search<A, N> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
-        trim();
-        touch(heat.keys * (32 + 2 * N as u64));
-        let known = if heat.workload.name.starts_with("dup") { KNOWN } else { 0 };
-        let start = Instant::now();
-        let (mut busy, mut times) = (Duration::ZERO, 0);
-        while times == 0 || start.elapsed() < slot {
-            busy += Self::search(heat, known)?;
-            times += 1;
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
+        if !heat.workload.name.ends_with("-kept") {
+            trim();
+            touch(heat.keys * (32 + 2 * N as u64));
         }
-        let operations = heat.keys * (1 + known) * times;
-        Ok(Sample { mops: operations as f64 / busy.as_secs_f64() / 1e6, ..Sample::default() })
+        let known = if heat.workload.name.starts_with("dup") { KNOWN } else { 0 };
+        fixed_work(stint, || Self::search(heat, known))
     }
 }

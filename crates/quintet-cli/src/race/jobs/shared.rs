@@ -6,23 +6,28 @@
 //! | `enter PATH` | enters a table | `entered` |
 //! | `make CELLS ENTRIES` | makes a table of its own and fills it | `entered` |
 //! | `survey ENTRIES SEED` | notes which keys are there | `surveyed` |
-//! | `round WORKLOAD PART PARTS ENTRIES MICROSECONDS` | prepares itself | `ready` |
+//! | `round WORKLOAD PART PARTS ENTRIES STINT` | prepares itself | `ready` |
 //! | `go` | runs the round | `lap OPERATIONS WRONG NANOSECONDS` |
 //! | `hold` | holds the few buckets | `held`, or `cannot` |
 //! | `release` | releases them | `released` |
+//! | `end` | ends | |
 
+use crate::output::{OnInterrupt, on_interrupt};
+use crate::race::crew::{Lap, repeat, undisturbed, warm_up};
 use crate::race::families::cache::stores_by_name;
 use crate::race::families::tier_map::tables_by_name;
 use crate::race::keys::Dice;
+use crate::race::stint::Stint;
+use crate::race::timer::{clocked, count_instructions};
 use quintet_rivals::shared::{Local, Shared};
 use quintet_testkit::crash::{report, task};
 use std::hint::black_box;
 use std::io::stdin;
-use std::time::{Duration, Instant};
 
 /// Does a child's work, if this process is one; it ends with its parent.
 pub(crate) fn work() -> bool {
     let Some(task) = task() else { return false };
+    on_interrupt(OnInterrupt::Ignore);
     let obey = match task.split_once(' ') {
         Some(("race", name)) => tables_by_name(name),
         Some(("race-cache", name)) => stores_by_name(name),
@@ -59,6 +64,7 @@ pub(crate) fn obey<S: Shared>() {
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
         let number = |at: usize| number(at).unwrap_or(0);
         match (words.first().map(String::as_str), &table) {
+            (Some("end"), _) => return,
             (Some("enter"), _) => {
                 table = words.get(1).and_then(|path| S::attach(path));
                 report(if table.is_some() { "entered" } else { "no table" });
@@ -76,13 +82,12 @@ pub(crate) fn obey<S: Shared>() {
                 report("surveyed");
             }
             (Some("round"), Some(table)) => {
-                let slot = Duration::from_micros(number(5));
                 let part = Part { part: number(2), parts: number(3), entries: number(4) };
-                let (operations, wrong, time) = match words[1].as_str() {
+                let Some(stint) = length(&words) else { return report("what?") };
+                report_lap(&match words[1].as_str() {
                     work @ ("add" | "remove") => life(&mut table.local(), work, &part),
-                    work => steady(&mut table.local(), survey.order(work), work, slot),
-                };
-                report(&format!("lap {operations} {wrong} {}", time.as_nanos()));
+                    work => steady(&mut table.local(), survey.order(work), work, stint),
+                });
             }
             (Some("hold"), Some(table)) => {
                 let held = table.hold(&survey.absent, &mut || {
@@ -96,12 +101,15 @@ pub(crate) fn obey<S: Shared>() {
     }
 }
 
-/// Which keys are there, in a random order.
+/// A key that is there, and the number it belongs to.
+type Entry = (u32, u32);
+
+/// Which keys are there, in a random order: drawn before any clock runs, eight bytes each.
 #[derive(Default)]
 struct Survey {
-    all: Vec<u32>,
+    all: Vec<Entry>,
     /// Draws from the keys of the few buckets.
-    few: Vec<u32>,
+    few: Vec<Entry>,
     /// Keys that are not there and fall into the few buckets.
     absent: Vec<u32>,
 }
@@ -112,26 +120,26 @@ const FEW: usize = 4;
 impl Survey {
     fn new(local: &mut impl Local, entries: u64, seed: u64) -> Self {
         let mut dice = Dice::new(seed, 0);
-        let mut all: Vec<u32> = (0..entries)
-            .filter(|entry| local.get(key(*entry)).is_some())
-            .map(|entry| entry as u32)
+        let mut all: Vec<Entry> = (0..entries)
+            .map(|number| (key(number), number as u32))
+            .filter(|(key, _)| local.get(*key).is_some())
             .collect();
         // The same few for every process.
-        let mut sorted: Vec<u32> = all.iter().take(4096).copied().collect();
-        sorted.sort_unstable_by_key(|entry| key(u64::from(*entry)));
+        let mut sorted: Vec<Entry> = all.iter().take(4096).copied().collect();
+        sorted.sort_unstable();
         // Far enough from each other in key order to be in buckets of their own.
-        let sorted: Vec<u32> = sorted.into_iter().step_by(16).take(FEW).collect();
+        let sorted: Vec<Entry> = sorted.into_iter().step_by(16).take(FEW).collect();
         for last in (1..all.len()).rev() {
             all.swap(last, dice.below(last as u64 + 1) as usize);
         }
         let few = (0..4096).map(|_| sorted[dice.below(sorted.len() as u64) as usize]).collect();
         // The neighbour of a key in key order is almost surely absent and in the same bucket.
-        let absent = sorted.iter().map(|entry| key(u64::from(*entry)) ^ 1);
+        let absent = sorted.iter().map(|(key, _)| key ^ 1);
         let absent = absent.filter(|key| *key != 0 && local.get(*key).is_none()).collect();
         Self { all, few, absent }
     }
 
-    fn order(&self, workload: &str) -> &[u32] {
+    fn order(&self, workload: &str) -> &[Entry] {
         if matches!(workload, "get-few" | "get-stopped") { &self.few } else { &self.all }
     }
 }
@@ -142,49 +150,50 @@ pub(super) fn gate() {
     hear();
 }
 
-/// Lookups or updates in the given order for about `slot`, after a tenth of it unmeasured.
-fn steady(
-    local: &mut impl Local,
-    order: &[u32],
-    work: &str,
-    slot: Duration,
-) -> (u64, u64, Duration) {
+/// Lookups or updates in the given order for a stint.
+fn steady(local: &mut impl Local, order: &[Entry], work: &str, stint: Stint) -> Lap {
     let update = work == "update";
     let mut place = 0;
     let batch = || {
         let mut wrong = 0;
         for _ in 0..256 {
-            let entry = u64::from(order[place]);
+            let (key, number) = (order[place].0, u64::from(order[place].1));
             place = if place + 1 == order.len() { 0 } else { place + 1 };
             let right = match update {
-                true => local.update(key(entry), entry),
-                false => local.get(key(entry)) == Some(entry),
+                true => local.update(key, number),
+                false => local.get(key) == Some(number),
             };
             wrong += u64::from(!right);
         }
         black_box(wrong)
     };
-    timed(slot, batch)
+    timed(stint, batch)
 }
 
-/// Repeats `batch`, which does 256 operations and counts wrong answers, for about `slot`, after a tenth of it unmeasured.
-pub(super) fn timed(slot: Duration, mut batch: impl FnMut() -> u64) -> (u64, u64, Duration) {
-    let mut run = |slot: Duration| {
-        let start = Instant::now();
-        let (mut operations, mut wrong) = (0, 0);
-        loop {
-            wrong += batch();
-            operations += 256;
-            let time = start.elapsed();
-            if time >= slot {
-                return (operations, wrong, time);
-            }
-        }
+/// Repeats `batch`, which does 256 operations and counts wrong answers, for a stint, after a warm-up.
+pub(super) fn timed(stint: Stint, mut batch: impl FnMut() -> u64) -> Lap {
+    let mut step = || {
+        let (wrong, busy) = clocked(&mut batch);
+        Lap { operations: 256, wrong, busy }
     };
-    let (_, early, _) = run(slot / 10);
+    let early = warm_up(stint, &mut step);
     gate();
-    let (operations, wrong, time) = run(slot);
-    (operations, wrong + early, time)
+    let lap = undisturbed(|| repeat(stint, &mut step));
+    Lap { wrong: lap.wrong + early, ..lap }
+}
+
+/// The length of the round that was told, its last word.
+pub(super) fn length(words: &[String]) -> Option<Stint> {
+    let stint = words.last()?.parse().ok()?;
+    if matches!(stint, Stint::Operations(_)) {
+        count_instructions();
+    }
+    Some(stint)
+}
+
+/// Reports what was done.
+pub(super) fn report_lap(lap: &Lap) {
+    report(&format!("lap {} {} {}", lap.operations, lap.wrong, lap.busy.as_nanos()));
 }
 
 /// A process's share of the entries.
@@ -195,18 +204,17 @@ struct Part {
 }
 
 /// Adds or removes a share of the entries.
-fn life(local: &mut impl Local, work: &str, part: &Part) -> (u64, u64, Duration) {
+fn life(local: &mut impl Local, work: &str, part: &Part) -> Lap {
     let each = part.entries / part.parts.max(1);
     let from = each * part.part;
+    let keys: Vec<u32> = (from..from + each).map(key).collect();
     gate();
-    let start = Instant::now();
-    let mut wrong = 0;
-    for entry in from..from + each {
-        let right = match work {
-            "add" => local.add(key(entry), entry),
-            _ => local.remove(key(entry)),
+    let (wrong, busy) = clocked(|| {
+        let right = |(number, key): &(u64, &u32)| match work {
+            "add" => local.add(**key, *number),
+            _ => local.remove(**key),
         };
-        wrong += u64::from(!right);
-    }
-    (each, wrong, start.elapsed())
+        each - (from..).zip(&keys).filter(right).count() as u64
+    });
+    Lap { operations: each, wrong, busy }
 }

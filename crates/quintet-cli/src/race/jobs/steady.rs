@@ -1,16 +1,13 @@
 //! A map that keeps its keys: `hit`, `miss`, `update`.
 
 use super::general::{census, fill};
-use crate::race::crew::{crew, for_a_while, joint_rate, wrong};
+use crate::race::crew::{crew, for_a_while_with, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Sample, Wrong};
-use crate::race::keys::{Draw, Uniform, Zipf};
+use crate::race::keys::{Drawn, Law};
+use crate::race::stint::Stint;
 use quintet_rivals::Kind;
 use quintet_rivals::general::{Access, BATCH, Map};
 use std::marker::PhantomData;
-use std::time::Duration;
-
-/// Entries from here on are never inserted.
-const ABSENT: u64 = 1 << 35;
 
 /// A full map.
 pub(super) struct Steady<T, M> {
@@ -27,22 +24,30 @@ impl<T: Kind, M: Map<T>> Steady<T, M> {
         Self { map, keys, kind: PhantomData }
     }
 
-    /// Runs `operation` with numbers from `draw`; it says whether the answer was right.
+    /// Runs `operation` with keys of this law, each with a `value` that is made while the clock stands still; it says whether the
+    /// answer was right.
     #[inline(always)]
-    fn run<D: Draw>(
+    fn run<V>(
         &self,
         heat: &Heat,
-        slot: Duration,
-        draw: impl Fn(u64, u64, usize) -> D + Sync,
-        operation: impl for<'a> Fn(&mut M::Access<'a>, u64) -> bool + Sync,
+        stint: Stint,
+        law: Law,
+        value: impl Fn(&T::Query) -> V + Sync,
+        operation: impl for<'a> Fn(&mut M::Access<'a>, &T::Query, V) -> bool + Sync,
     ) -> Result<Sample, Wrong> {
         let laps = crew(heat.threads, |thread, gate| {
             let mut access = self.map.access();
-            let mut draw = draw(self.keys, heat.round, thread);
-            for_a_while(slot, gate, || {
+            let draw = || Drawn::<T>::new(law, self.keys, heat.round, thread);
+            // The second reads ahead, for what is made beforehand.
+            let (mut drawn, mut ahead) = (draw(), draw());
+            let values = Vec::with_capacity(BATCH as usize);
+            let prepare = |values: &mut Vec<V>| {
+                values.extend((0..BATCH).map(|_| value(ahead.next())));
+            };
+            for_a_while_with(stint, gate, values, prepare, |values| {
                 let mut wrong = 0;
-                for _ in 0..BATCH {
-                    wrong += u64::from(!operation(&mut access, draw.next()));
+                for value in values.drain(..) {
+                    wrong += u64::from(!operation(&mut access, drawn.next(), value));
                 }
                 access.quiet();
                 (BATCH, wrong)
@@ -54,27 +59,32 @@ impl<T: Kind, M: Map<T>> Steady<T, M> {
 }
 
 impl<T: Kind, M: Map<T>> Bench for Steady<T, M> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
-        let hit = |access: &mut M::Access<'_>, index| {
-            T::ask(index, |key| access.get(key, |value| T::matches(index, value))) == Some(true)
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
+        let hit = |access: &mut M::Access<'_>, key: &T::Query, ()| {
+            access.get(key, |value| T::is_of(key, value)) == Some(true)
         };
-        let miss = |access: &mut M::Access<'_>, index: u64| {
-            T::ask(index + ABSENT, |key| access.get(key, |_| ())).is_none()
-        };
-        let update = |access: &mut M::Access<'_>, index| {
-            T::ask(index, |key| access.update(key, T::value(index, heat.round)))
-        };
+        let miss =
+            |access: &mut M::Access<'_>, key: &T::Query, ()| access.get(key, |_| ()).is_none();
+        let make = |key: &T::Query| T::value_of(key, heat.round);
+        let update = |access: &mut M::Access<'_>, key: &T::Query, value| access.update(key, value);
+        let update_alloc =
+            |access: &mut M::Access<'_>, key: &T::Query, ()| access.update(key, make(key));
         match heat.workload.name {
-            "hit" | "hit-str" => self.run(heat, slot, Uniform::new, hit),
-            "hit-zipf" => self.run(heat, slot, Zipf::new, hit),
-            "miss" => self.run(heat, slot, Uniform::new, miss),
-            "update" | "update-str" => self.run(heat, slot, Uniform::new, update),
-            "update-zipf" => self.run(heat, slot, Zipf::new, update),
+            "hit" | "hit-str" => self.run(heat, stint, Law::Uniform, |_| (), hit),
+            "hit-zipf" => self.run(heat, stint, Law::Zipf, |_| (), hit),
+            "miss" => self.run(heat, stint, Law::Absent, |_| (), miss),
+            "update" | "update-str" => self.run(heat, stint, Law::Uniform, make, update),
+            "update-zipf" => self.run(heat, stint, Law::Zipf, make, update),
+            "update-alloc" => self.run(heat, stint, Law::Uniform, |_| (), update_alloc),
             other => unreachable!("{other} is no workload of a full map"),
         }
     }
 
-    fn finish(&mut self) -> Result<(), Wrong> {
+    /// Lookups are right or wrong by themselves; overwriting must leave every entry in its place.
+    fn check(&mut self, heat: &Heat) -> Result<(), Wrong> {
+        if !heat.workload.name.starts_with("update") {
+            return Ok(());
+        }
         match census::<T, M>(&self.map, self.keys) {
             (present, 0) if present == self.keys => Ok(()),
             (present, foreign) => Err(Wrong(format!(

@@ -1,11 +1,12 @@
 //! The processes of a race of caches. They hear the lines of `shared`; `enter PATH ENTRIES` and `make ENTRIES VALUE` differ.
 
-use super::shared::{hear, timed};
-use crate::race::keys::Dice;
+use super::shared::{hear, length, report_lap, timed};
+use crate::race::crew::Lap;
+use crate::race::keys::{Choices, Dice};
+use crate::race::stint::Stint;
 use quintet_rivals::stores::{Key, Store, StoreLocal, key};
 use quintet_testkit::crash::report;
 use std::hint::black_box;
-use std::time::Duration;
 
 /// Keys that are hot: they and their values fit into the nearer caches.
 const HOT: u64 = 4096;
@@ -67,10 +68,13 @@ fn tour(local: &mut impl StoreLocal, entries: u64) -> bool {
 pub(crate) fn obey<S: Store>() {
     let mut store: Option<S> = None;
     let mut seed = u64::from(std::process::id());
+    // What was drawn, and the bound it was drawn for.
+    let mut drawn = (0, Vec::new());
     while let Some(words) = hear() {
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
         let number = |at: usize| number(at).unwrap_or(0);
         match (words.first().map(String::as_str), &store) {
+            (Some("end"), _) => return,
             (Some("enter"), _) => {
                 store = words.get(1).and_then(|path| S::attach(path));
                 let local = store.as_ref().and_then(S::local);
@@ -87,25 +91,28 @@ pub(crate) fn obey<S: Store>() {
             (Some("round"), Some(store)) => {
                 let Some(mut local) = store.local() else { return report("no access") };
                 seed += 1 << 32;
-                let slot = Duration::from_micros(number(5));
-                let lap = race::<S>(&mut local, &words[1], number(4), seed, slot);
-                report(&format!("lap {} {} {}", lap.0, lap.1, lap.2.as_nanos()));
+                let Some(stint) = length(&words) else { return report("what?") };
+                let hot = words[1].starts_with("get-hot");
+                let bound = if hot { number(4).min(HOT) } else { number(4) };
+                if drawn.0 != bound {
+                    drawn = (bound, draw(bound, seed));
+                }
+                report_lap(&race::<S>(&mut local, &words[1], &drawn.1, seed, stint));
             }
             _ => report("what?"),
         }
     }
 }
 
-/// Does a workload for about `slot`.
+/// Does a workload for a stint.
 fn race<S: Store>(
     local: &mut S::Local<'_>,
     work: &str,
-    entries: u64,
+    drawn: &[(u32, Key)],
     seed: u64,
-    slot: Duration,
-) -> (u64, u64, Duration) {
+    stint: Stint,
+) -> Lap {
     let length = if work.ends_with("-1k") { 1024 } else { 64 };
-    let bound = if work.starts_with("get-hot") { entries.min(HOT) } else { entries };
     // Of 256 operations so many are sets.
     let sets = match work.split('-').next() {
         Some("set") => 256,
@@ -113,55 +120,68 @@ fn race<S: Store>(
         _ => 0,
     };
     let mut runner = Runner {
-        dice: Dice::new(seed, 0),
+        drawn,
+        place: Dice::new(seed, 0).below((drawn.len() / BURST) as u64) as usize * BURST,
         values: (0..S::BATCH).map(|_| Values::new(length)).collect(),
-        numbers: vec![0; S::BATCH],
         keys: vec![Key::default(); S::BATCH],
-        bound,
+        version: seed as u8,
     };
-    timed(slot, || {
+    let mut choices = Choices::new(seed, 0);
+    timed(stint, || {
         let mut wrong = 0;
         for _ in 0..BURST / S::BATCH {
-            let is_set = sets == 256 || sets > 0 && runner.dice.below(256) < sets;
+            let is_set = sets == 256 || sets > 0 && choices.next() < sets;
             wrong += if is_set { runner.set(local) } else { runner.get(local) };
         }
         black_box(wrong)
     })
 }
 
-struct Runner {
-    dice: Dice,
-    values: Vec<Values>,
-    numbers: Vec<u64>,
-    keys: Vec<Key>,
-    bound: u64,
+/// Numbers below `bound` with their keys, drawn before any clock runs: as many as there are entries, up to 2^20, and a multiple of [`BURST`].
+fn draw(bound: u64, seed: u64) -> Vec<(u32, Key)> {
+    let mut dice = Dice::new(seed, 0);
+    let numbers = (0..bound.next_power_of_two().clamp(1 << 15, 1 << 20)).map(|_| dice.below(bound));
+    numbers.map(|number| (number as u32, key(number))).collect()
 }
 
-impl Runner {
+struct Runner<'a> {
+    drawn: &'a [(u32, Key)],
+    place: usize,
+    values: Vec<Values>,
+    keys: Vec<Key>,
+    version: u8,
+}
+
+impl<'a> Runner<'a> {
+    /// The next keys, and their numbers.
     #[inline(always)]
-    fn draw(&mut self) {
-        for (number, place) in self.numbers.iter_mut().zip(&mut self.keys) {
-            *number = self.dice.below(self.bound);
-            *place = key(*number);
+    fn next(&mut self) -> &'a [(u32, Key)] {
+        let drawn = &self.drawn[self.place..self.place + self.keys.len()];
+        self.place += drawn.len();
+        if self.place == self.drawn.len() {
+            self.place = 0;
         }
+        self.keys.iter_mut().zip(drawn).for_each(|(place, (_, key))| *place = *key);
+        drawn
     }
 
     #[inline(always)]
     fn get(&mut self, local: &mut impl StoreLocal) -> u64 {
-        self.draw();
-        let (mut right, numbers, values) = (0, &self.numbers, &self.values[0]);
+        let drawn = self.next();
+        let (mut right, values) = (0, &self.values[0]);
         let answered = local.get(&self.keys, |at, value| {
-            right += u64::from(value.is_some_and(|value| values.is(numbers[at], value)));
+            let number = u64::from(drawn[at].0);
+            right += u64::from(value.is_some_and(|value| values.is(number, value)));
         });
         if answered { self.keys.len() as u64 - right } else { self.keys.len() as u64 }
     }
 
     #[inline(always)]
     fn set(&mut self, local: &mut impl StoreLocal) -> u64 {
-        self.draw();
-        let version = self.dice.bits() as u8;
-        for (value, number) in self.values.iter_mut().zip(&self.numbers) {
-            value.of(*number, version);
+        let drawn = self.next();
+        self.version = self.version.wrapping_add(1);
+        for (value, (number, _)) in self.values.iter_mut().zip(drawn) {
+            value.of(u64::from(*number), self.version);
         }
         let values = &self.values;
         u64::from(!local.set(&self.keys, |at| &values[at].0)) * self.keys.len() as u64

@@ -1,11 +1,11 @@
-//! A sliding window: `churn`.
+//! A sliding window: `churn`. What is inserted is made inside the clock, and what is removed is freed there.
 
-use crate::race::crew::{Lap, crew, for_a_while, joint_rate, wrong};
+use crate::race::crew::{Lap, crew, for_a_while_with, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Sample, Wrong};
-use quintet_rivals::Kind;
+use crate::race::stint::Stint;
 use quintet_rivals::general::{Access, BATCH, Map};
+use quintet_rivals::{Keys, Kind};
 use std::marker::PhantomData;
-use std::time::Duration;
 
 /// Each thread owns every n-th part of the window: it inserts its newest entry and removes its
 /// oldest, so every answer is known.
@@ -41,7 +41,7 @@ impl<T: Kind, M: Map<T>> Window<T, M> {
 }
 
 impl<T: Kind, M: Map<T>> Bench for Window<T, M> {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         let width = (heat.keys / heat.threads as u64).max(1);
         if self.tails.len() != heat.threads {
             self.map = None; // the old window goes before the new one comes
@@ -51,13 +51,19 @@ impl<T: Kind, M: Map<T>> Bench for Window<T, M> {
         let laps: Vec<(Lap, u64)> = crew(heat.threads, |thread, gate| {
             let mut access = map.access();
             let mut tail = self.tails[thread];
-            let lap = for_a_while(slot, gate, || {
+            // The newest and the oldest keys of a batch.
+            let keys = (T::keys(0..0), T::keys(0..0));
+            let prepare = |(newest, oldest): &mut (T::Keys, T::Keys)| {
+                *newest = T::keys(tail + width..tail + width + BATCH / 2);
+                *oldest = T::keys(tail..tail + BATCH / 2);
+                tail += BATCH / 2;
+            };
+            let lap = for_a_while_with(stint, gate, keys, prepare, |(newest, oldest)| {
                 let mut wrong = 0;
-                for _ in 0..BATCH / 2 {
-                    let head = tail + width;
-                    wrong += u64::from(!access.insert(T::key(head), T::value(head, 0)));
-                    wrong += u64::from(!T::ask(tail, |key| access.remove(key)));
-                    tail += 1;
+                for place in 0..BATCH as usize / 2 {
+                    let (new, old) = (newest.at(place), oldest.at(place));
+                    wrong += u64::from(!access.insert(T::own(new), T::value_of(new, 0)));
+                    wrong += u64::from(!access.remove(old));
                 }
                 access.quiet();
                 (BATCH, wrong)

@@ -3,13 +3,13 @@
 use crate::race::crew::{crew, for_a_while, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Sample, Workload, Wrong};
 use crate::race::jobs::general::fill;
-use crate::race::keys::{Draw, Uniform};
+use crate::race::keys::{Drawn, GROUP, Law};
+use crate::race::stint::Stint;
 use quintet::ItemSet;
 use quintet::item_set::{Handle, Item, Keyed};
 use quintet_rivals::general::{Access, BATCH, Map};
 use quintet_rivals::{Hasher, Kind, Label, Texts, Words};
 use std::sync::Arc;
-use std::time::Duration;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -37,7 +37,11 @@ impl Kind for Records {
     type Key = u64;
     type Query = u64;
     type Value = Arc<Record>;
+    type Keys = Vec<u64>;
 
+    fn keys(indices: impl Iterator<Item = u64>) -> Vec<u64> {
+        Words::keys(indices)
+    }
     #[inline(always)]
     fn ask<R>(index: u64, f: impl FnOnce(&u64) -> R) -> R {
         Words::ask(index, f)
@@ -47,13 +51,13 @@ impl Kind for Records {
         *query
     }
     #[inline(always)]
-    fn value(index: u64, version: u64) -> Arc<Record> {
-        let number = Words::value(index, version);
-        Arc::new(Record { key: Words::key(index), number, rest: [index; 6] })
+    fn value_of(query: &u64, version: u64) -> Arc<Record> {
+        let number = Words::value_of(query, version);
+        Arc::new(Record { key: *query, number, rest: [number; 6] })
     }
     #[inline(always)]
-    fn matches(index: u64, value: &Arc<Record>) -> bool {
-        Words::matches(index, &value.number)
+    fn is_of(query: &u64, value: &Arc<Record>) -> bool {
+        Words::is_of(query, &value.number)
     }
 }
 
@@ -199,24 +203,19 @@ impl Many {
 }
 
 impl Bench for Many {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
-        const GROUP: usize = 64;
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         let set = &self.set.get_or_insert_with(|| Self::filled(self.keys)).0;
         let laps = crew(heat.threads, |thread, gate| {
             let mut handle = set.handle();
-            let mut draw = Uniform::new(self.keys, heat.round, thread);
-            let (mut indices, mut keys) = ([0; GROUP], [0; GROUP]);
-            for_a_while(slot, gate, || {
+            let mut drawn = Drawn::<Words>::new(Law::Uniform, self.keys, heat.round, thread);
+            for_a_while(stint, gate, || {
                 let mut wrong = 0;
                 for _ in 0..BATCH / GROUP as u64 {
-                    for (index, key) in indices.iter_mut().zip(&mut keys) {
-                        *index = draw.next();
-                        *key = Words::key(*index);
-                    }
+                    let keys = drawn.group();
                     let mut records = [None; GROUP];
-                    handle.get_many(&keys, &mut records);
-                    for (index, record) in indices.iter().zip(records) {
-                        let right = |record: &Record| Words::matches(*index, &record.number);
+                    handle.get_many(keys, &mut records);
+                    for (key, record) in keys.iter().zip(records) {
+                        let right = |record: &Record| Words::is_of(key, &record.number);
                         wrong += u64::from(!record.is_some_and(right));
                     }
                 }

@@ -3,12 +3,12 @@
 use crate::race::crew::{crew, for_a_while, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Sample, Wrong};
 use crate::race::jobs::general::fill;
-use crate::race::keys::{Draw, Uniform};
+use crate::race::keys::{Drawn, GROUP, Law};
+use crate::race::stint::Stint;
 use quintet::word_map::Handle;
 use quintet::{Pages, WordMap};
 use quintet_rivals::general::{Access, BATCH, Map};
 use quintet_rivals::{Kind, Label, Words};
-use std::time::Duration;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -79,23 +79,18 @@ impl Many {
 }
 
 impl Bench for Many {
-    fn round(&mut self, heat: &Heat, slot: Duration) -> Result<Sample, Wrong> {
-        const GROUP: usize = 64;
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         let laps = crew(heat.threads, |thread, gate| {
             let handle = self.map.0.handle();
-            let mut draw = Uniform::new(self.keys, heat.round, thread);
-            let (mut indices, mut keys) = ([0; GROUP], [0; GROUP]);
+            let mut drawn = Drawn::<Words>::new(Law::Uniform, self.keys, heat.round, thread);
             let mut values = [None; GROUP];
-            for_a_while(slot, gate, || {
+            for_a_while(stint, gate, || {
                 let mut wrong = 0;
                 for _ in 0..BATCH / GROUP as u64 {
-                    for (index, key) in indices.iter_mut().zip(&mut keys) {
-                        *index = draw.next();
-                        *key = Words::key(*index);
-                    }
-                    handle.get_many(&keys, &mut values);
-                    for (index, value) in indices.iter().zip(&values) {
-                        let right = value.is_some_and(|value| Words::matches(*index, &value));
+                    let keys = drawn.group();
+                    handle.get_many(keys, &mut values);
+                    for (key, value) in keys.iter().zip(&values) {
+                        let right = value.is_some_and(|value| Words::is_of(key, &value));
                         wrong += u64::from(!right);
                     }
                 }
