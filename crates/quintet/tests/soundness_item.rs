@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::mem::forget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 const ALIVE: u64 = 0x5eed_a11e_0f1d_ea5e;
 
@@ -174,6 +174,62 @@ fn a_foreign_hash_finds_nothing_and_breaks_nothing() {
     assert_eq!(handle.get(&1).map(|item| item.value), Some(1));
 }
 
+/// An item that calls itself the same, or another one, against the truth, now and then.
+struct Liar {
+    key: u64,
+    lies: Arc<AtomicU64>,
+}
+
+impl Liar {
+    /// The next of a row of numbers that look like chance.
+    fn draw(row: &AtomicU64) -> u64 {
+        let next = row.load(Ordering::Relaxed).wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        row.store(next, Ordering::Relaxed);
+        next >> 33
+    }
+}
+
+impl Item for Liar {
+    type Key = u64;
+
+    fn matches(&self, key: &u64) -> bool {
+        (self.key == *key) != (Self::draw(&self.lies) % 30 == 0)
+    }
+    fn same_key(&self, other: &Self) -> bool {
+        self.matches(&other.key)
+    }
+    fn hash_key<H: Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+    }
+}
+
+/// An item that lies in both tables of a migration, and that `same_key` found in the old one only, was retired and stayed in the new one.
+#[test]
+fn an_item_that_lies_is_dropped_once() {
+    for seed in 1..100 {
+        let row = Arc::new(AtomicU64::new(seed));
+        let set = ItemSet::<Arc<Liar>>::builder().shards(1).hasher(Same).build();
+        let mut kept = Vec::new();
+        for _ in 0..1_000 {
+            let key = Liar::draw(&row) % 100;
+            match Liar::draw(&row) % 8 {
+                0 => drop(set.pin().remove_owned(&key)),
+                1 => set.pin().reserve(Liar::draw(&row) as usize % 500),
+                2 => set.pin().shrink_to_fit(),
+                3 if key < 10 => set.pin().retain(|item| item.key % 2 == 0),
+                _ => {
+                    let item = Arc::new(Liar { key, lies: Arc::clone(&row) });
+                    kept.push([Arc::clone(&item), Arc::clone(&item)]);
+                    set.pin().put(item);
+                }
+            }
+        }
+        drop(set);
+        let counts = kept.iter().map(|[item, _]| Arc::strong_count(item));
+        assert!(counts.clone().all(|count| count == 2), "dropped twice, or never");
+    }
+}
+
 type Plain = ItemSet<Box<Record>>;
 
 /// Replaces, grows, shrinks and frees.
@@ -216,13 +272,16 @@ fn a_thread_that_forgot_a_guard_ends_while_the_set_goes() {
         let set = Arc::new(Plain::new());
         set.pin().put(Record::new(1, 1));
         let shared = Arc::clone(&set);
+        let gone = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&gone);
         let thread = std::thread::spawn(move || {
             forget(shared.pin());
             shared.pin().put(Record::new(1, turn));
             // Its seat is given up when its locals go, which is after this.
             drop(shared);
+            ended.store(true, Ordering::Release);
         });
-        while Arc::strong_count(&set) > 1 {
+        while !gone.load(Ordering::Acquire) {
             std::hint::spin_loop();
         }
         drop(set);

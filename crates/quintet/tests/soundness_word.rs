@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::mem::forget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Grows the map several times and frees every table in between that nobody holds back; leaves it in the middle of a migration.
 fn move_on(map: &Map) {
@@ -207,13 +208,16 @@ fn a_thread_that_forgot_a_guard_ends_while_the_map_goes() {
         let map = Arc::new(Map::new());
         map.pin().insert(1, 1);
         let shared = Arc::clone(&map);
+        let gone = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&gone);
         let thread = std::thread::spawn(move || {
             forget(shared.pin().iter());
             shared.pin().insert(turn, turn);
             // Its seat is given up when its locals go, which is after this.
             drop(shared);
+            ended.store(true, Ordering::Release);
         });
-        while Arc::strong_count(&map) > 1 {
+        while !gone.load(Ordering::Acquire) {
             std::hint::spin_loop();
         }
         drop(map);

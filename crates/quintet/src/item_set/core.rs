@@ -14,9 +14,12 @@
 //! **S5.** All user code of a write runs before its first change. A panic leaves the tables as they were, and the lock free.
 //! **S6.** A table that has left the root is no longer changed. Who still reads it began before it left, and answers with what held
 //! when it left.
+//! **S7.** What `same` says is asked once. An item that it has found in one table is looked for in the other by its address: an item that calls itself the same
+//! now and another one then is in both tables all the same, and must leave both before it is retired.
 
 use super::at_once::Taken;
 use super::builder::Settings;
+use super::places::Sought;
 use super::shard::{self, Shard};
 use super::table::{Full, Raw, Table};
 use super::word::{Birth, shard_of};
@@ -263,6 +266,26 @@ impl Core {
         }
     }
 
+    /// Where the item is, in both tables (S7).
+    #[inline(always)]
+    fn seek_in_both(
+        new: &Table,
+        old: Option<&Table>,
+        hash: u32,
+        same: &impl Fn(Raw) -> bool,
+    ) -> (Sought, Option<Sought>) {
+        let here = new.seek(hash, same);
+        let Some(old) = old else { return (here, None) };
+        if !here.item.is_null() {
+            return (here, Some(old.seek(hash, |other| ptr::eq(other, here.item))));
+        }
+        let there = old.seek(hash, same);
+        if there.item.is_null() || cfg!(quintet_mutation = "lying-item") {
+            return (here, Some(there));
+        }
+        (new.seek(hash, |other| ptr::eq(other, there.item)), Some(there))
+    }
+
     /// One attempt under the shard's lock.
     #[inline(always)]
     fn try_write(
@@ -279,14 +302,7 @@ impl Core {
             return if adds { Err(Stop::Full) } else { Ok(Outcome::nothing(ptr::null_mut())) };
         };
         // S5: user code, and no change yet.
-        let (here, there) = shard::busy(|| {
-            let here = new.seek(hash, same);
-            let there = old.map(|old| match here.item {
-                item if item.is_null() => old.seek(hash, same),
-                item => old.seek(hash, |other| ptr::eq(other, item)),
-            });
-            (here, there)
-        });
+        let (here, there) = shard::busy(|| Self::seek_in_both(new, old, hash, same));
         let in_old = there.and_then(|there| there.place);
         let before = match there {
             Some(there) if here.item.is_null() => there.item,

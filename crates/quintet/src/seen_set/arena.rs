@@ -162,7 +162,8 @@ impl Arenas {
         spare: &Arc<Spare>,
     ) -> Result<Self, AllocError> {
         let align = unit.align();
-        let stride = unit.size().max(1).next_multiple_of(align); // (R6)
+        let least = if cfg!(quintet_mutation = "zero-sized-align") { 0 } else { 1 };
+        let stride = unit.size().max(least).next_multiple_of(align).max(1); // (R6)
         if stride > isize::MAX as usize / GRANULE as usize {
             return Err(AllocError::CapacityOverflow);
         }

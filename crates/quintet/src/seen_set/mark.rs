@@ -32,6 +32,10 @@ struct Given {
 impl Given {
     /// The next mark of sets with ids of so many bits.
     fn next(&mut self, id_bits: u32) -> Mark {
+        if cfg!(quintet_mutation = "mark-collision") {
+            self.narrow += 1;
+            return Mark { bits: self.narrow << id_bits, sure: self.narrow << id_bits };
+        }
         let is_wide = id_bits > 32;
         let given = if is_wide { &mut self.wide } else { &mut self.narrow };
         if *given + 1 == 1 << (63 - id_bits) {

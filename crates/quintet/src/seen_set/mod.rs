@@ -42,6 +42,7 @@ use equivalent::Equivalent;
 use mark::Mark;
 use record::{Origin, Records};
 use std::hash::{BuildHasher, Hash};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Names a record of one set, for as long as the set lives. Other sets know it for a foreign one.
 ///
@@ -298,11 +299,16 @@ impl<R: Record + ?Sized, S> Drop for SeenSet<R, S> {
     fn drop(&mut self) {
         if R::NEEDS_DROP {
             let (core, records) = (&self.core, &self.records);
+            let mut panic = None;
             core.for_each_word(|word| {
                 // SAFETY: the set goes: whoever has a handle, an iterator or a reference borrows it, and one that was forgotten is not used again. Each
-                // word comes once (I1). If a record's drop panics, the others are left alone.
-                unsafe { records.drop_record(core.split.id(word)) };
+                // word comes once (I1), also if the drop of a record panics.
+                let drop_record = || unsafe { records.drop_record(core.split.id(word)) };
+                panic = catch_unwind(AssertUnwindSafe(drop_record)).err().or(panic.take());
             });
+            if let Some(payload) = panic.filter(|_| !std::thread::panicking()) {
+                resume_unwind(payload);
+            }
         }
     }
 }

@@ -370,7 +370,8 @@ impl<T: Absorb<Op>, Op> Drop for Undo<'_, T, Op> {
     #[cold]
     fn drop(&mut self) {
         let Self { twin, staged } = self;
-        drop_each(twin.log.drain(*staged..));
+        let staged = if cfg!(quintet_mutation = "retain-panic") { twin.log.len() } else { *staged };
+        drop_each(twin.log.drain(staged..));
         // A second panic while one is under way would end the process. If there is one, the phase stays BROKEN.
         if let Err(payload) = caught(|| twin.repair()) {
             drop_each(std::iter::once(payload));
