@@ -310,7 +310,6 @@ fn a_commit_that_panics_is_withdrawn() {
 #[test]
 fn what_is_forgotten_is_told_or_harmless() {
     let (mut writer, reader) = twin_map::new::<u64, String>();
-    std::mem::forget(writer.guard_async());
     let mut write = writer.guard();
     write.insert(1, "staged".to_owned());
     let _ = std::mem::ManuallyDrop::new(write.entry(2));

@@ -77,7 +77,8 @@
 //!
 //! # Panics
 //!
-//! A panic in `Hash`, `Eq`, `Clone`, `Drop` or a closure never leaves the copies different. An operation that panicked has not happened;
+//! A panic in `Hash`, `Eq`, `Clone`, `Drop` or a closure never leaves the copies different. An operation that panicked has not happened (`extend` is as many
+//! operations as it has entries, and what an operation has handed out is no longer its own);
 //! a write guard dropped by a panic discards its batch; a forgotten one leaves the batch to the next. The second application of each
 //! change is checked: if it panics or ends differently, that copy is rebuilt from the other before anybody sees it. So any hasher
 //! and any key will do. [`Writer::guard`] panics if its thread holds an old read guard itself.
@@ -127,6 +128,9 @@ pub fn new<K: Hash + Eq + Clone, V: Clone>() -> (Writer<K, V>, MapReader<K, V>) 
 }
 
 /// An empty map with room for so many entries in each copy.
+///
+/// # Panics
+/// If there is no memory for it.
 pub fn with_capacity<K: Hash + Eq + Clone, V: Clone>(
     entries: usize,
 ) -> (Writer<K, V>, MapReader<K, V>) {
