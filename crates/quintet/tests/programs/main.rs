@@ -12,6 +12,7 @@
 //! | `QUINTET_SECONDS` | or for how long |
 //! | `QUINTET_PATIENCE` | seconds without an operation that are a hang |
 //! | `QUINTET_TRACE` | tells each operation before it runs |
+//! | `QUINTET_HONEST` | programs of one thread whose comparisons and hashes are always right |
 //! | `QUINTET_AVOID` | parts of names, as in `SeenSet of nothing,get_hashed`: operations that are left out |
 //!
 //! Programs run in child processes: whatever a child dies of, its parent names the program. Programs of one thread repeat exactly; others as far
