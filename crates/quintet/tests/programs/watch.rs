@@ -6,7 +6,9 @@ use std::time::Duration;
 
 /// Parts of the messages of documented panics.
 const DOCUMENTED: &[&str] = &[
+    "could wait for itself",
     "would wait for itself",
+    "would wait for its own thread",
     "a hash of another key",
     "an item of another key",
     "must return an item of the key",
