@@ -37,6 +37,9 @@ pub struct Departed {
 }
 
 /// Receives evicted entries: a store of another kind, a log, a larger cache.
+///
+/// It may use the cache that calls it, by other handles. One that stores there should do so by a handle that evicts nothing
+/// ([`CacheHandle::set_no_evict`]), or it is called again from inside.
 pub trait EvictionSink: Send + Sync {
     /// Keeps these entries. An error keeps them in the cache instead, and fails the operation that needed their room.
     fn store(&self, batch: &[Departed]) -> Result<(), String>;
