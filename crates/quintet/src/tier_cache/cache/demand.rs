@@ -50,11 +50,11 @@ impl CacheHandle<'_> {
     }
 
     /// Evicts up to `most` entries, the least recently used first, and returns them. They go to the sink as well, if there is one.
-    /// A cache that never evicts refuses with [`CacheError::Full`]. Never more leave than there were at the beginning, whatever is added meanwhile.
+    /// A cache that never evicts refuses with [`CacheError::Full`]. Never more leave at once than the cache has blocks, whatever is added meanwhile.
     pub fn evict_oldest(&mut self, most: usize) -> Result<Vec<Departed>, CacheError> {
         self.begin_eviction()?;
         // A sink that stores something for each that leaves would never see the end.
-        let most = usize::try_from(self.view.len()).map_or(most, |len| most.min(len));
+        let most = most.min(self.view.sizes.blocks as usize);
         let mut gone = Vec::new();
         let mut shunned = Vec::new();
         while gone.len() < most {

@@ -33,11 +33,13 @@ fn a_sink_is_sync(cache: &mut TierCache) {
     cache.set_sink(move |_: &[Departed]| Err(told.get().to_string())); //~ E0277
 }
 
-fn two_threads_do_not_write_by_one_handle(handle: &CacheHandle<'_>) {
-    std::thread::scope(|scope| {
-        scope.spawn(|| handle.lease("key"));
-        scope.spawn(|| handle.set("key", "value")); //~ E0596
-    });
+fn a_shared_handle_does_not_write(handle: &CacheHandle<'_>) {
+    std::thread::scope(|scope| drop(scope.spawn(|| handle.lease("key"))));
+    handle.set("key", "value"); //~ E0596
+}
+
+fn a_shared_handle_does_not_read(handle: &CacheHandle<'_>) {
+    handle.get("key"); //~ E0596
 }
 
 fn main() {}

@@ -13,7 +13,7 @@ fn a_handle_is_not_lent_for_longer<'a>(handle: &'a CacheHandle<'a>) {
 
 fn the_cache_of_a_handle_is_not_lent_for_longer<'a>(handle: &CacheHandle<'a>) {
     let _: &'a TierCache = handle.cache();
-    let _: &'static TierCache = handle.cache(); //~ borrowed data escapes outside of function
+    let _: &'static TierCache = handle.cache(); //~ lifetime may not live long enough
 }
 
 // Whoever has a handle exclusively may put another in its place.
@@ -27,7 +27,7 @@ fn a_reader_is_lent_for_less<'a>(reader: CacheReader<'static>) -> CacheReader<'a
 }
 
 fn a_reader_is_not_lent_for_longer<'a>(reader: CacheReader<'a>) {
-    let _: CacheReader<'static> = reader; //~ borrowed data escapes outside of function
+    let _: CacheReader<'static> = reader; //~ lifetime may not live long enough
 }
 
 fn a_lease_is_held_for_less<'a>(lease: Lease<'static>) -> Lease<'a> {
@@ -35,7 +35,7 @@ fn a_lease_is_held_for_less<'a>(lease: Lease<'static>) -> Lease<'a> {
 }
 
 fn a_lease_is_not_held_for_longer<'a>(lease: Lease<'a>) {
-    let _: Lease<'static> = lease; //~ borrowed data escapes outside of function
+    let _: Lease<'static> = lease; //~ lifetime may not live long enough
 }
 
 fn a_scan_is_lent_for_less<'a>(scan: Scan<'static>) -> Scan<'a> {
@@ -43,7 +43,7 @@ fn a_scan_is_lent_for_less<'a>(scan: Scan<'static>) -> Scan<'a> {
 }
 
 fn a_scan_is_not_lent_for_longer<'a>(scan: Scan<'a>) {
-    let _: Scan<'static> = scan; //~ borrowed data escapes outside of function
+    let _: Scan<'static> = scan; //~ lifetime may not live long enough
 }
 
 fn main() {}
