@@ -245,25 +245,87 @@ fn a_flight_that_came_along_in_a_fork_is_the_parents() {
     let cache = small().create_sealed().unwrap();
     let (mut handle, mut other) = (cache.handle().unwrap(), cache.handle().unwrap());
     other.set_patience(SHORT);
-    let mut child = -1;
+    let mut child = false;
     let _forking = FORKING.write().unwrap_or_else(PoisonError::into_inner);
     let computed = handle.get_or_insert_with("key", None, || {
-        // SAFETY: the child returns from the computation and ends.
-        child = unsafe { libc::fork() };
-        if child != 0 {
-            let mut status = -1;
-            // SAFETY: waits for the child made above.
-            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-            assert_eq!(status, 0, "the child's store was not refused");
+        child = fork_and_wait();
+        if !child {
             assert_eq!(other.get_or_insert_with("key", None, Vec::new), Err(CacheError::Busy));
         }
         b"once".to_vec()
     });
-    if child == 0 {
+    if child {
         // SAFETY: ends the child at once.
         unsafe { libc::_exit(i32::from(computed != Err(CacheError::Forked))) };
     }
     assert_eq!(computed.unwrap(), b"once");
+}
+
+/// A child that is forked in a sink has no claims on what is being delivered, nor has one that is forked in a key a seat to lease for.
+#[test]
+fn a_child_forked_in_user_code_leaves_the_parents_claims_alone() {
+    let forking = FORKING.write().unwrap_or_else(PoisonError::into_inner);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let child = Arc::new(AtomicBool::new(false));
+    let cache = Arc::new_cyclic(|weak: &Weak<TierCache>| {
+        let mut cache = small().leases().create_sealed().unwrap();
+        let (weak, told, child) = (Weak::clone(weak), Arc::clone(&told), Arc::clone(&child));
+        let turns = AtomicUsize::new(0);
+        cache.set_sink(move |batch: &[Departed]| {
+            told.lock().unwrap().extend(batch.iter().map(|entry| entry.id));
+            if turns.fetch_add(1, Ordering::Relaxed) == 0 {
+                child.store(fork_and_wait(), Ordering::Relaxed);
+                if !child.load(Ordering::Relaxed) {
+                    let cache = weak.upgrade().unwrap();
+                    hasty(&cache).evict_oldest(usize::MAX).unwrap();
+                }
+            }
+            Ok(())
+        });
+        cache
+    });
+    let end = |well: bool| {
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(i32::from(!well)) }
+    };
+    let mut handle = cache.handle().unwrap();
+    (0..100).for_each(|number| assert!(handle.set(key(number), "value").is_ok()));
+    let gone = handle.evict_oldest(4);
+    if child.load(Ordering::Relaxed) {
+        end(gone == Err(CacheError::Forked));
+    }
+    assert_eq!(gone.unwrap().len(), 4);
+    let mut ids = std::mem::take(&mut *told.lock().unwrap());
+    ids.sort_unstable();
+    assert!(ids.len() == 100 && ids.is_sorted_by(|one, next| one < next), "delivered twice");
+
+    struct Forks<'c>(&'c AtomicBool);
+    impl AsRef<[u8]> for Forks<'_> {
+        fn as_ref(&self) -> &[u8] {
+            self.0.store(fork_and_wait(), Ordering::Relaxed);
+            b"key"
+        }
+    }
+    handle.set("key", "value").unwrap();
+    let lease = handle.lease(Forks(&child)).map(|lease| lease.map(|lease| lease.len()));
+    if child.load(Ordering::Relaxed) {
+        end(lease == Err(CacheError::Forked));
+    }
+    assert_eq!(lease, Ok(Some(5)));
+    drop(forking);
+}
+
+/// True in the child; false in the parent, when the child has ended well.
+fn fork_and_wait() -> bool {
+    // SAFETY: the child works on a cache that no other thread uses, and ends without running destructors.
+    let child = unsafe { libc::fork() };
+    if child != 0 {
+        let mut status = -1;
+        // SAFETY: waits for the child made above.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0, "the child failed");
+    }
+    child == 0
 }
 
 /// A sink that keeps something in the cache for each entry that leaves.
@@ -970,5 +1032,57 @@ fn a_cache_is_used_while_the_locals_of_a_thread_go() {
         std::thread::spawn(set_up).join().unwrap();
         assert_eq!(cache.stats().seats, 0, "every handle has left");
         cache.check().unwrap();
+    }
+}
+
+/// Formats and values are user code too, called while no operation is under way.
+#[test]
+#[cfg(feature = "serde")]
+fn a_format_does_anything() {
+    use serde::{Serialize, de::DeserializeOwned};
+    thread_local! {
+        static WITHIN: RefCell<Option<(Arc<TierCache>, Deed)>> = const { RefCell::new(None) };
+    }
+    struct Json;
+    impl Json {
+        fn run() {
+            if let Some((cache, deed)) = WITHIN.take() {
+                deed(&cache);
+            }
+        }
+    }
+    impl Format for Json {
+        fn write<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
+            Self::run();
+            serde_json::to_vec(value).map_err(|error| error.to_string())
+        }
+        fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+            Self::run();
+            serde_json::from_slice(bytes).map_err(|error| error.to_string())
+        }
+    }
+    type Typed<'c> = TypedHandle<'c, String, Json>;
+    let operations: [fn(&mut Typed<'_>); 3] = [
+        |handle| drop(handle.set("typed", &"value".into(), None).unwrap()),
+        |handle| drop(handle.get("typed")),
+        |handle| {
+            handle.get_or_insert_with("computed", None, || "outer".into()).unwrap();
+        },
+    ];
+    for operate in operations {
+        for (name, deed) in DEEDS {
+            let _alone = without_forks();
+            let cache = Arc::new(leasing());
+            let mut handle = cache.handle().unwrap().typed::<String, Json>();
+            handle.set("typed", &"before".into(), None).unwrap();
+            WITHIN.set(Some((Arc::clone(&cache), deed)));
+            let ended = catch_unwind(AssertUnwindSafe(|| operate(&mut handle)));
+            assert_eq!(ended.is_err(), name == "panic", "{name}");
+            handle.set("after", &"all".into(), None).unwrap();
+            assert_eq!(handle.get("after").unwrap().as_deref(), Some("all"));
+            drop(handle);
+            cache.recover().unwrap();
+            cache.check().unwrap();
+        }
     }
 }

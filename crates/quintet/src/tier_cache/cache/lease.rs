@@ -107,8 +107,8 @@ pub struct Lease<'h> {
 impl CacheHandle<'_> {
     /// Pins the value of a key. At most eight at a time per handle; the cache must have been made with leases. Counts as a use.
     pub fn lease(&self, key: impl AsRef<[u8]>) -> Result<Option<Lease<'_>>, CacheError> {
-        self.inner.begin_read()?;
         let (view, key) = (self.view, key.as_ref());
+        self.inner.begin_read()?;
         if !view.sizes.leases {
             return Err(CacheError::NoLeases);
         }
