@@ -194,7 +194,15 @@ impl Segment {
 
     /// Attaches to a sealed segment whose descriptor was inherited.
     pub(crate) fn attach_sealed(fd: OwnedFd, wanted: &Wanted<'_>) -> Result<Self, SegmentError> {
-        Self::attach_file(File::from(fd), "memfd:quintet".into(), wanted, true)
+        let file = File::from(fd);
+        // SAFETY: an fcntl on our descriptor without an argument.
+        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+        // Any other file could be truncated under the mapping, and those who came by its name hold their slots by another lock file.
+        if seals < 0 || seals & libc::F_SEAL_SHRINK == 0 {
+            let (expected, found) = (libc::F_SEAL_SHRINK as u64, seals.max(0) as u64);
+            return Err(SegmentError::Mismatch { field: "seals", expected, found });
+        }
+        Self::attach_file(file, "memfd:quintet".into(), wanted, true)
     }
 
     fn attach_file(

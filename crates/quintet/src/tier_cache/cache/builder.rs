@@ -43,7 +43,9 @@ impl CacheBuilder {
 
     /// Chooses a capacity with room for so many entries of these lengths.
     pub fn for_entries(mut self, entries: usize, key: usize, value: usize) -> Self {
-        let each = Sizes { block_words: (self.block / 8) as u32, ..self.empty() };
+        // A block that is out of range is refused when the cache is made.
+        let block_words = (self.block / 8).clamp(16, 512) as u32;
+        let each = Sizes { block_words, ..self.empty() };
         let blocks = entries.saturating_mul(each.blocks_for(key, value));
         let sizes = Sizes { blocks: blocks.clamp(64, 1 << 30) as u32, ..each };
         self.capacity = with_buckets(sizes).offsets().end + (1 << 16);

@@ -43,12 +43,18 @@ impl View<'_> {
 }
 
 impl CacheHandle<'_> {
+    /// Claims are made for the seat, before anything that would refuse a handle of the parent.
+    fn begin_eviction(&self) -> Result<(), CacheError> {
+        self.inner.begin_read()?;
+        if self.spares() { Err(CacheError::Full) } else { Ok(()) }
+    }
+
     /// Evicts up to `most` entries, the least recently used first, and returns them. They go to the sink as well, if there is one.
-    /// A cache that never evicts refuses with [`CacheError::Full`].
+    /// A cache that never evicts refuses with [`CacheError::Full`]. Never more leave at once than the cache has blocks, whatever is added meanwhile.
     pub fn evict_oldest(&mut self, most: usize) -> Result<Vec<Departed>, CacheError> {
-        if self.spares() {
-            return Err(CacheError::Full);
-        }
+        self.begin_eviction()?;
+        // A sink that stores something for each that leaves would never see the end.
+        let most = most.min(self.view.sizes.blocks as usize);
         let mut gone = Vec::new();
         let mut shunned = Vec::new();
         while gone.len() < most {
@@ -72,9 +78,7 @@ impl CacheHandle<'_> {
         time: Duration,
         most: usize,
     ) -> Result<Vec<Departed>, CacheError> {
-        if self.spares() {
-            return Err(CacheError::Full);
-        }
+        self.begin_eviction()?;
         let view = self.view;
         if view.marks.is_empty() {
             return Err(CacheError::OldFormat);
@@ -95,9 +99,7 @@ impl CacheHandle<'_> {
         key: impl AsRef<[u8]>,
         most: usize,
     ) -> Result<Vec<Departed>, CacheError> {
-        if self.spares() {
-            return Err(CacheError::Full);
-        }
+        self.begin_eviction()?;
         let view = self.view;
         let mut links = view.links(view.input(self.space, key.as_ref()).bucket());
         links.sort_by_key(|link| std::cmp::Reverse(view.ticks_since(*link)));

@@ -4,7 +4,8 @@
 //!
 //! **H1.** It is taken by exchange, from 0 or from a name whose process is proved dead or no longer owns the seat.
 //! **H2.** Whoever took it looks for the key once more before it computes: the last one may have just stored it.
-//! **H3.** It is given back by exchange, also if the computation unwinds. Keys that share a flight wait for one another, nothing worse.
+//! **H3.** It is given back by exchange, also if the computation unwinds, but not by a child that was forked in it. Keys that share a flight wait for one
+//! another, nothing worse.
 
 use super::error::CacheError;
 use super::handle::CacheHandle;
@@ -12,7 +13,7 @@ use super::layout::FLIGHTS;
 use super::read::Target;
 use super::stats::Count;
 use super::view::View;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, fork};
 use crate::tier_cache::map::Map;
 use crate::tier_cache::step::{Point, exchange};
 use crate::tier_cache::wait::Wait;
@@ -45,11 +46,14 @@ fn is_over(view: &View<'_>, map: &Map<'_>, flight: u64) -> bool {
 struct Held<'a> {
     word: &'a AtomicU64,
     name: u64,
+    forks: usize,
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        exchange(Point::Flight, self.word, self.name, 0);
+        if fork::seen().0 == self.forks {
+            exchange(Point::Flight, self.word, self.name, 0);
+        }
     }
 }
 
@@ -123,7 +127,8 @@ impl<'c> CacheHandle<'c> {
         }
         let me = self.inner.me;
         let name = name(self.inner.number, me);
-        Ok(exchange(Point::Flight, word, flight, name).then_some(Held { word, name }))
+        let taken = exchange(Point::Flight, word, flight, name);
+        Ok(taken.then(|| Held { word, name, forks: fork::seen().0 }))
     }
 
     /// A lookup that is not counted.

@@ -242,6 +242,9 @@ impl Drop for CacheHandle<'_> {
         if self.inner.begin_read().is_ok() {
             let kept = self.inner.kept.drain(..).chain(self.blocks.drain(..));
             kept.for_each(|block| self.view.offer_kept(block));
+            if self.view.sizes.leases {
+                self.view.end_leases(self.inner.number);
+            }
         }
     }
 }

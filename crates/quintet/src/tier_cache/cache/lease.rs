@@ -7,6 +7,8 @@
 //! **Z2.** Whoever frees an entry of such a cache moves its generation on first, to *limbo*: it cannot be taken. Then it looks for leases. Both
 //! sides store before they look, with a fence between: at least one of them sees the other.
 //! **Z3.** What is in limbo is freed by exchange, by whoever finds no lease on it: its killer, the last lessee, a recoverer, the sweep.
+//! **Z4.** The word is ended by the lease, by its handle when that goes (a forgotten lease cannot be read any more), or for a dead seat. A forked child
+//! has a copy of the lease but not the word: its copy shows nothing and ends nothing.
 
 use super::block::{Block, Pieces, chain};
 use super::error::CacheError;
@@ -14,7 +16,7 @@ use super::handle::{CacheHandle, Version};
 use super::layout::SEAT_LEASES;
 use super::read::{Nothing, Target, Tried, current};
 use super::view::View;
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence, fork};
 use crate::tier_cache::step::{Point, exchange, store};
 use crate::tier_cache::word::{Link, RecordState, RecordWord};
 use std::marker::PhantomData;
@@ -84,7 +86,7 @@ impl<'a> View<'a> {
         self.leave_limbo(Link::from_word(named.wrapping_sub(1)));
     }
 
-    /// Ends the leases of a dead seat.
+    /// Ends the leases of a seat whose owner is dead or leaves (Z4).
     pub(super) fn end_leases(&self, seat: u32) {
         let from = seat as usize * SEAT_LEASES;
         let places = self.leases.get(from..from + SEAT_LEASES).unwrap_or(&[]);
@@ -92,20 +94,21 @@ impl<'a> View<'a> {
     }
 }
 
-/// A value, pinned where it lies.
+/// A value, pinned where it lies. In a forked child, which holds no lease, it has no bytes.
 #[derive(Debug)]
 pub struct Lease<'h> {
     view: View<'h>,
     place: &'h AtomicU64,
     link: Link,
+    forks: usize,
     handle: PhantomData<&'h ()>,
 }
 
 impl CacheHandle<'_> {
     /// Pins the value of a key. At most eight at a time per handle; the cache must have been made with leases. Counts as a use.
     pub fn lease(&self, key: impl AsRef<[u8]>) -> Result<Option<Lease<'_>>, CacheError> {
-        self.inner.begin_read()?;
         let (view, key) = (self.view, key.as_ref());
+        self.inner.begin_read()?;
         if !view.sizes.leases {
             return Err(CacheError::NoLeases);
         }
@@ -120,14 +123,23 @@ impl CacheHandle<'_> {
             };
             if let Some(place) = view.pin(self.inner.number, hit.link)? {
                 view.touch(hit.link, hit.tick, view.tick_of_access());
-                return Ok(Some(Lease { view, place, link: hit.link, handle: PhantomData }));
+                let forks = fork::seen().0;
+                return Ok(Some(Lease { view, place, link: hit.link, forks, handle: PhantomData }));
             }
         }
     }
 }
 
 impl Lease<'_> {
+    /// The word that pins the entry is this process's (Z4).
+    fn is_ours(&self) -> bool {
+        fork::seen().0 == self.forks
+    }
+
     fn pieces(&self) -> Option<(usize, Pieces<'_>)> {
+        if !self.is_ours() {
+            return None;
+        }
         let block = Block::of(self.view.memory.record(self.link.record).ok()?);
         let meta = block.meta();
         let mut pieces = Pieces::of(self.view.memory, block);
@@ -182,6 +194,8 @@ impl Lease<'_> {
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        self.view.end_lease(self.place);
+        if self.is_ours() {
+            self.view.end_lease(self.place);
+        }
     }
 }

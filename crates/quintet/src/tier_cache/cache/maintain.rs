@@ -6,7 +6,7 @@ use super::TierCache;
 use super::error::CacheError;
 use super::handle::CacheHandle;
 use super::view::{Global, View};
-use crate::sync::{Arc, AtomicBool, Ordering, thread};
+use crate::sync::{Arc, AtomicBool, Ordering, fork, thread};
 use crate::tier_cache::map::Peers;
 use crate::tier_cache::step::{Point, exchange};
 use crate::tier_cache::word::Owner;
@@ -42,6 +42,7 @@ impl View<'_> {
 impl CacheHandle<'_> {
     /// One round: recovers dead peers, finds their blocks, takes away outlived entries, evicts down to the reserve line.
     pub fn maintain(&mut self) -> Result<Maintained, CacheError> {
+        self.inner.begin_read()?;
         let mut done = Maintained::default();
         self.view.note_time();
         self.view.mark_time();
@@ -110,22 +111,28 @@ impl TierCache {
             // An error ends the thread; operations go on without it.
             let _ = cache.run_maintenance(every, &told);
         });
-        Maintenance { stop, thread: Some(thread) }
+        Maintenance { stop, thread: Some(thread), forks: fork::seen().0 }
     }
 }
 
-/// A running maintenance thread; stopped on drop.
+/// A running maintenance thread; stopped on drop, which waits for its end. A sink may drop the guard of the thread it is called by: that ends
+/// after its round. In a forked child there is no such thread, and nothing to wait for.
 #[derive(Debug)]
 pub struct Maintenance {
     stop: Arc<AtomicBool>,
     thread: Option<thread::JoinHandle<()>>,
+    forks: usize,
 }
 
 impl Drop for Maintenance {
     fn drop(&mut self) {
         // ORDERING: Relaxed: the unpark and the join order it.
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
+        let Some(thread) = self.thread.take() else { return };
+        if fork::seen().0 != self.forks {
+            // What the handle names did not come along: it can be neither joined nor detached.
+            std::mem::forget(thread);
+        } else if thread.thread().id() != thread::current().id() {
             thread.thread().unpark();
             let _ = thread.join();
         }

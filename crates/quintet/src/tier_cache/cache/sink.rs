@@ -5,6 +5,7 @@
 //! **E2.** With a sink, a victim is delivered first and unlinked after the sink accepted it. An error keeps it. Whoever replaces or removes
 //! it meanwhile wins: the sink is told that it did not leave.
 //! **E3.** So a departure is delivered at least once, and exactly once as long as no process dies in between.
+//! A child that is forked in the sink has no part in it: it neither carries out nor gives back what its parent claimed.
 //! **E4.** So is an entry that has to leave a full window: the add lets go of everything, puts that entry out, and plans anew. Only where there
 //! is no sink does it leave within the add, claimed.
 
@@ -15,6 +16,7 @@ use super::scan::ScannedEntry;
 use super::spaces::Namespace;
 use super::stats::Count;
 use super::view::View;
+use crate::sync::fork;
 use crate::tier_cache::map::Peers;
 use crate::tier_cache::step::{Point, exchange};
 use crate::tier_cache::word::{Link, Owner, RecordState};
@@ -37,6 +39,9 @@ pub struct Departed {
 }
 
 /// Receives evicted entries: a store of another kind, a log, a larger cache.
+///
+/// It may use the cache that calls it, by other handles. One that stores there should do so by a handle that evicts nothing
+/// ([`CacheHandle::set_no_evict`]), or it is called again from inside.
 pub trait EvictionSink: Send + Sync {
     /// Keeps these entries. An error keeps them in the cache instead, and fails the operation that needed their room.
     fn store(&self, batch: &[Departed]) -> Result<(), String>;
@@ -97,10 +102,21 @@ struct Claims<'a> {
     view: View<'a>,
     seat: u32,
     links: Vec<Link>,
+    forks: usize,
+}
+
+impl<'a> Claims<'a> {
+    fn of(view: View<'a>, seat: u32) -> Self {
+        view.set_claiming(seat, true);
+        Self { view, seat, links: Vec::new(), forks: fork::seen().0 }
+    }
 }
 
 impl Drop for Claims<'_> {
     fn drop(&mut self) {
+        if fork::seen().0 != self.forks {
+            return;
+        }
         self.links.iter().for_each(|link| self.view.unclaim(self.seat, *link));
         self.view.set_claiming(self.seat, false);
     }
@@ -132,8 +148,7 @@ impl CacheHandle<'_> {
             return self.put_out(&links, &mut Vec::new());
         }
         let (view, seat) = (self.view, self.inner.number);
-        view.set_claiming(seat, true);
-        let _claims = Claims { view, seat, links: Vec::new() };
+        let _claims = Claims::of(view, seat);
         if !view.claim(self.inner.map.peers, seat, victim) {
             return Ok(false);
         }
@@ -167,9 +182,9 @@ impl CacheHandle<'_> {
         links: &[Link],
         shown: &mut Vec<Departed>,
     ) -> Result<bool, CacheError> {
+        self.inner.begin_read()?;
         let (view, seat, sink) = (self.view, self.inner.number, &self.cache.sink);
-        view.set_claiming(seat, true);
-        let mut claims = Claims { view, seat, links: Vec::new() };
+        let mut claims = Claims::of(view, seat);
         let mut batch = Vec::new();
         let mut any = false;
         for &link in links {
@@ -195,7 +210,10 @@ impl CacheHandle<'_> {
             return Ok(any);
         }
         if let Some(sink) = sink {
-            if let Err(why) = sink.store(&batch) {
+            let stored = sink.store(&batch);
+            // It may return in a child.
+            self.inner.begin_read()?;
+            if let Err(why) = stored {
                 view.count(seat, Count::SinkErrors, 1);
                 return Err(CacheError::Sink(why));
             }
