@@ -663,6 +663,12 @@ fn a_sink_that_panics_ends_maintenance_and_nothing_else() {
     let guard = cache.spawn_maintenance(Duration::from_millis(1));
     wait_until("the thread ended", || Arc::strong_count(&cache) == 1);
     churn(&mut cache.handle().unwrap());
+    // Another member is elected, though this one lives.
+    let other = Arc::new(TierCache::attach_sealed(cache.inheritable().unwrap()).unwrap());
+    let before = other.stats().evicted;
+    let second = other.spawn_maintenance(Duration::from_millis(1));
+    wait_until("another is elected", || other.stats().evicted > before);
+    drop(second);
     drop(guard);
     cache.check().unwrap();
 }

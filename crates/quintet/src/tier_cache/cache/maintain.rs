@@ -86,6 +86,7 @@ impl TierCache {
     /// Runs maintenance in the calling thread until `stop` is set: a round each `every`, while this process is the elected one.
     pub fn run_maintenance(&self, every: Duration, stop: &AtomicBool) -> Result<(), CacheError> {
         let mut handle = self.handle()?;
+        let _office = Office(self);
         // ORDERING: Relaxed: it need not be noticed at once.
         while !stop.load(Ordering::Relaxed) {
             if self.is_maintainer() {
@@ -95,9 +96,6 @@ impl TierCache {
                 }
             }
             crate::sync::park_timeout(every);
-        }
-        if let Some(me) = Peers::me(&self.segment) {
-            exchange(Point::Maintain, self.view().global(Global::Maintainer), me.0, 0);
         }
         Ok(())
     }
@@ -112,6 +110,18 @@ impl TierCache {
             let _ = cache.run_maintenance(every, &told);
         });
         Maintenance { stop, thread: Some(thread), forks: fork::seen().0 }
+    }
+}
+
+/// Whoever ends maintenance, also by a panic of its sink, makes way for another.
+struct Office<'c>(&'c TierCache);
+
+impl Drop for Office<'_> {
+    fn drop(&mut self) {
+        // A forked child is somebody else, and was not elected.
+        if let Some(me) = Peers::me(&self.0.segment) {
+            exchange(Point::Maintain, self.0.view().global(Global::Maintainer), me.0, 0);
+        }
     }
 }
 
