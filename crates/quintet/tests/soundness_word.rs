@@ -63,6 +63,7 @@ fn an_iterator_made_by_the_closure_of_an_update_stays_protected() {
 
 type Map = WordMap<u64, u64>;
 type Deed = fn(&Arc<Map>);
+type Operation = fn(&Handle<'_, u64, u64>, &mut dyn FnMut());
 
 const KEYS: u64 = 100;
 
@@ -107,7 +108,7 @@ const DEEDS: [(&str, Deed); 7] = [
 ];
 
 /// Operations that call user code, each with what it calls.
-const OPERATIONS: [(&str, fn(&Handle<'_, u64, u64>, &mut dyn FnMut())); 8] = [
+const OPERATIONS: [(&str, Operation); 8] = [
     ("update", |handle, inside| {
         handle.update(1, |value| {
             inside();

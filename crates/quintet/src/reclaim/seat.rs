@@ -234,8 +234,11 @@ impl SeatState {
 
     /// Closes a section of a light seat that no other is open beside; work that waits goes on waiting.
     #[inline(always)]
-    fn leave_usual(&self) {
-        debug_assert!(self.unusual.get() < FENCED, "light, and nobody else inside");
+    pub(super) fn leave_usual(&self) {
+        debug_assert!(
+            self.unusual.get() < FENCED || cfg!(quintet_mutation = "brief-drop"),
+            "light, and nobody else inside"
+        );
         // ORDERING: Release, as in `go_outside`.
         self.lower.store(NEVER, Ordering::Release);
     }
@@ -248,8 +251,7 @@ impl SeatState {
         if unusual >= NESTED && !cfg!(quintet_mutation = "brief-drop") {
             self.unusual.set(unusual - NESTED);
         } else {
-            // ORDERING: Release, as in `go_outside`.
-            self.lower.store(NEVER, Ordering::Release);
+            self.leave_usual();
         }
     }
 

@@ -130,7 +130,11 @@ impl Core {
     /// The value of `key`.
     #[inline]
     pub(crate) fn get(&self, access: &Access, key: u64) -> Option<u64> {
-        let glance = access.enter_briefly(self).and_then(|brief| self.lone(&brief)?.glance(key));
+        let glance = access.enter_briefly(self).and_then(|brief| {
+            let value = self.lone(&brief).and_then(|table| table.glance(key));
+            brief.leave_alone();
+            value
+        });
         glance.unwrap_or_else(|| self.get_slow(access, key))
     }
 

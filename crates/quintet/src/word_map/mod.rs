@@ -101,9 +101,11 @@ use std::marker::PhantomData;
 /// Only if memory is needed and cannot be had; `try_` forms return [`AllocError`] instead.
 pub struct WordMap<K: Word = u64, V: Word = u64> {
     core: Core,
-    /// Keys and values go in and come out through a shared reference: invariant in both.
-    types: PhantomData<fn(K, V) -> (K, V)>,
+    types: Invariant<(K, V)>,
 }
+
+/// Keys and values go in and come out through a shared reference.
+type Invariant<T> = PhantomData<fn(T) -> T>;
 
 impl<K: Word, V: Word> WordMap<K, V> {
     /// An empty map. Allocates no table until the first insert.
