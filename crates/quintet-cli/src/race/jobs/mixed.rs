@@ -78,9 +78,9 @@ impl<T: Kind, M: Map<T>> Bench for Mixed<T, M> {
         let believed = M::EXACT || heat.threads == 1;
         match (present, foreign) {
             (present, 0) if present as i64 == expected && believed => Ok(()),
-            (present, 0) if present as i64 == expected => Err(Wrong(
-                "loses answers where threads meet, if not in this round".to_owned(),
-            )),
+            (present, 0) if present as i64 == expected => {
+                Err(Wrong("loses answers where threads meet, if not in this round".to_owned()))
+            }
             (present, foreign) => Err(Wrong(format!(
                 "{present} entries at the end where the answers add up to {expected}, {foreign} \
                  with a foreign value"
