@@ -14,8 +14,8 @@
 //! **S5.** All user code of a write runs before its first change. A panic leaves the tables as they were, and the lock free.
 //! **S6.** A table that has left the root is no longer changed. Who still reads it began before it left, and answers with what held
 //! when it left.
-//! **S7.** What `same` says is asked once. An item that it has found in one table is looked for in the other by its address: an item that calls itself the same
-//! now and another one then is in both tables all the same, and must leave both before it is retired.
+//! **S7.** An item that `same` has found in one table is looked for in the other by its address: one that calls itself the same
+//! now and another then is in both tables nevertheless, and must leave both before it is retired.
 
 use super::at_once::Taken;
 use super::builder::Settings;
