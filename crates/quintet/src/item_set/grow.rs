@@ -350,6 +350,22 @@ impl Core {
         }
     }
 
+    /// Moves to the least table for what is there when it begins.
+    ///
+    /// Twice at most: the first time a successor of another size may have been prepared. What is added meanwhile, by other threads or by the drop of
+    /// what is freed on the way, may not fit into that size, and then the set is rebuilt into a larger one (G7): it has its reason.
+    pub(super) fn shrink(&self, visit: &Visit<'_>) -> Result<(), AllocError> {
+        for _ in 0..2 {
+            let Some(table) = self.settle(visit)? else { return Ok(()) };
+            let bits = self.settings.bits_for(self.len()).max(self.settings.min_bits());
+            if table.plan().bits <= bits {
+                return Ok(());
+            }
+            self.start(visit, table, bits)?;
+        }
+        self.settle(visit).map(drop)
+    }
+
     /// Ends the migration under way, and moves on for as long as `wanted` says so about the size then found.
     pub(super) fn resize(
         &self,

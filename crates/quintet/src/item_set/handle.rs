@@ -368,10 +368,8 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
 
     /// Moves to the smallest table that holds what is there.
     pub fn shrink_to_fit(&self) {
-        let core = &self.set.core;
-        let bits = core.settings.bits_for(core.len());
         // Without memory for a smaller table the larger one serves on.
-        let _ = self.visit(|visit| core.resize(visit, bits, |now, bits| now > bits));
+        let _ = self.visit(|visit| self.set.core.shrink(visit));
     }
 }
 

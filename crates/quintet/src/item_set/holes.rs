@@ -391,3 +391,23 @@ fn a_sleeping_reader_holds_back_a_bounded_backlog() {
     handle.flush();
     assert!(set.stats().backlog_items <= crate::reclaim::BATCH);
 }
+
+/// A set that shrank looked for the size of what was there at its beginning. What other threads put meanwhile did not fit, the set was rebuilt
+/// into a larger table, and shrank again: for ever, and without giving back one of those tables.
+#[test]
+fn shrinking_beside_puts_ends() {
+    for _ in 0..2_000 {
+        let set = Set::builder().shards(1).build();
+        set.pin().reserve(200);
+        let start = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                start.wait();
+                set.pin().shrink_to_fit();
+            });
+            start.wait();
+            (0..60).for_each(|key| assert!(set.pin().put(record(key, key)).is_none()));
+        });
+        assert!((0..60).all(|key| value(&set, key) == Some(key)) && set.len() == 60);
+    }
+}
