@@ -78,6 +78,8 @@ pub struct TwinStats {
 pub struct Twin<T: Absorb<Op>, Op> {
     core: Arc<Core<T>>,
     log: VecDeque<Op>,
+    /// How much was logged when the last change began (X4).
+    staged: usize,
     /// What fell out of the second copy (X5).
     old: Vec<T::Old>,
     /// Somebody else drops it.
@@ -128,6 +130,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         let twin = Self {
             core,
             log: VecDeque::new(),
+            staged: 0,
             old: Vec::new(),
             keeps_old: false,
             phase: Phase::Stale,
@@ -299,20 +302,22 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
     /// the copy is made anew (X4).
     ///
     /// Only within a guard.
+    #[inline(always)]
     fn change<R>(&mut self, change: impl FnOnce(&mut T, &mut VecDeque<Op>) -> R) -> R {
         if self.phase == Phase::Broken {
             self.repair();
         }
         debug_assert_eq!(self.phase, Phase::Fresh);
         self.phase = Phase::Broken;
-        let undo = Undo { staged: self.log.len(), twin: self };
+        self.staged = self.log.len();
+        let undo = Undo(self);
         // SAFETY: a guard exists, so `ready` has drained the place (D2), and nothing else refers to it: what the guard has shown was borrowed from
         // the guard, and a repair comes after `change` has ended.
-        let slot = unsafe { undo.twin.core.slot_mut(undo.twin.writable) };
+        let slot = unsafe { undo.0.core.slot_mut(undo.0.writable) };
         // SAFETY: the writable place holds a copy once it is FRESH (X1).
         let copy = unsafe { slot.as_mut().unwrap_unchecked() };
-        let answer = change(copy, &mut undo.twin.log);
-        undo.twin.phase = Phase::Fresh;
+        let answer = change(copy, &mut undo.0.log);
+        undo.0.phase = Phase::Fresh;
         std::mem::forget(undo);
         answer
     }
@@ -360,17 +365,15 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
 }
 
 /// A change under way. Dropped by a panic, it makes the change undone (X4).
-struct Undo<'t, T: Absorb<Op>, Op> {
-    twin: &'t mut Twin<T, Op>,
-    /// What was logged before.
-    staged: usize,
-}
+struct Undo<'t, T: Absorb<Op>, Op>(&'t mut Twin<T, Op>);
 
 impl<T: Absorb<Op>, Op> Drop for Undo<'_, T, Op> {
     #[cold]
+    #[inline(never)]
     fn drop(&mut self) {
-        let Self { twin, staged } = self;
-        let staged = if cfg!(quintet_mutation = "retain-panic") { twin.log.len() } else { *staged };
+        let Self(twin) = self;
+        let undoes = !cfg!(quintet_mutation = "retain-panic");
+        let staged = if undoes { twin.staged } else { twin.log.len() };
         drop_each(twin.log.drain(staged..));
         // A second panic while one is under way would end the process. If there is one, the phase stays BROKEN.
         if let Err(payload) = caught(|| twin.repair()) {
