@@ -1,9 +1,10 @@
 //! One round of our own tables in a process of its own: what `--against` and `--count` start, this build and the other alike.
 //!
-//! A lap is a stage of a family with its tables one after the other, each made, warmed up, timed and checked. It answers by one JSON object
-//! per cell on its standard output, after a greeting.
+//! A lap is a stage of a family with its tables one after the other, each made, warmed up, timed and checked. A cell is timed in parts of which the
+//! fastest counts: whatever else the machine does makes a part slower, never faster. A lap answers by one JSON object per cell on its standard
+//! output, after a greeting.
 
-use super::family::{Family, Heat, Role, Table, Wrong};
+use super::family::{Family, Heat, Role, Sample, Table, Wrong};
 use super::plan::{self, Stage, Wish};
 use super::stint::Stint;
 use super::timer;
@@ -13,10 +14,13 @@ use crate::fail::{Exit, Fail};
 use crate::output::{OnInterrupt, on_interrupt};
 use crate::ui;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The first line of an answer. Two builds understand each other if they agree on it.
-pub(crate) const GREETING: &str = "quintet laps, form 1";
+pub(crate) const GREETING: &str = "quintet laps, form 2";
+
+/// A cell is timed in so many parts.
+const PARTS: u32 = 5;
 
 /// What one table did in one workload with so many threads.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -73,17 +77,17 @@ fn run_table(stage: &Stage<'_>, table: &Table, stint: Stint, watch: &Watch) -> R
                 if !bench.joins(workload) {
                     continue;
                 }
-                let heat = Heat { workload, threads, keys: stage.keys, round: 1 };
-                let mut round = |heat: &Heat, stint| {
+                let heat = |round| Heat { workload, threads, keys: stage.keys, round };
+                let mut round = |number: u32, stint| {
                     let what = format!("{} in {}", table.label.name, workload.name);
-                    watch.over(what, || bench.round(heat, stint)).map_err(refuse)
+                    let heat = heat(u64::from(number));
+                    watch.over(what, || bench.round(&heat, stint)).map_err(refuse)
                 };
-                if let Stint::Time(_) = stint {
-                    // Fixed work has no warm-up of its own.
-                    round(&Heat { round: 0, ..heat }, Stint::Time(Duration::ZERO))?;
-                }
-                let sample = round(&heat, stint)?;
-                bench.check(&heat).map_err(refuse)?;
+                let (sample, rounds) = match stint {
+                    Stint::Time(length) => fastest(length, &mut round)?,
+                    Stint::Operations(_) => (round(1, stint)?, 1),
+                };
+                bench.check(&heat(u64::from(rounds))).map_err(refuse)?;
                 let line = Line {
                     table: table.label.name.to_owned(),
                     workload: workload.name.to_owned(),
@@ -96,4 +100,54 @@ fn run_table(stage: &Stage<'_>, table: &Table, stint: Stint, watch: &Watch) -> R
         }
     }
     Ok(())
+}
+
+/// The fastest part of a cell, and the number of its last round. Fixed work that is longer than a cell shall be is not repeated.
+fn fastest(
+    length: Duration,
+    mut round: impl FnMut(u32, Stint) -> Result<Sample, Fail>,
+) -> Result<(Sample, u32), Fail> {
+    // Fixed work has no warm-up of its own.
+    round(0, Stint::Time(Duration::ZERO))?;
+    let start = Instant::now();
+    let part = Stint::Time(length / PARTS);
+    let (mut best, mut last) = (round(1, part)?, 1);
+    while last < PARTS && start.elapsed() < 2 * length {
+        last += 1;
+        let next = round(last, part)?;
+        if next.mops > best.mops {
+            best = next;
+        }
+    }
+    Ok((best, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fastest_part_counts() {
+        let rates = [9.0, 1.0, 3.0, 2.0, 1.0, 2.0];
+        let mut told = Vec::new();
+        let (best, last) = fastest(Duration::from_secs(100), |number, stint| {
+            told.push(stint);
+            Ok(Sample { mops: rates[number as usize], ..Sample::default() })
+        })
+        .ok()
+        .unwrap();
+        assert_eq!((best.mops, last), (3.0, 5), "the warm-up does not count");
+        assert_eq!(told[0], Stint::Time(Duration::ZERO));
+        assert!(told[1..].iter().all(|stint| *stint == Stint::Time(Duration::from_secs(20))));
+    }
+
+    #[test]
+    fn long_work_is_not_repeated() {
+        let slow = |_, _| {
+            std::thread::sleep(Duration::from_millis(3));
+            Ok(Sample::default())
+        };
+        let (_, last) = fastest(Duration::from_millis(1), slow).ok().unwrap();
+        assert_eq!(last, 1);
+    }
 }
