@@ -49,6 +49,7 @@ pub mod seen_set;
 pub mod twin_map;
 pub mod word_map;
 
+pub use hash::{DefaultHashBuilder, DefaultHasher};
 pub use item_set::ItemSet;
 pub use region::{AllocError, Pages};
 pub use seen_set::{SeenPrints, SeenSet};

@@ -2,6 +2,7 @@
 //!
 //! | Room | Holds |
 //! |---|---|
+//! | `build` | [`DefaultHashBuilder`]: the default hasher, keyed by a random seed per table |
 //! | [`mixer`] | [`WordMixer`]: a seeded permutation of the 64-bit words |
 //! | this page | where in a table a hash starts, its tag, its shard; random seeds |
 //!
@@ -10,13 +11,13 @@
 //! **H2.** Shard and start use the same top bits, so that one shard is one contiguous range of starts.
 //! **H3.** A tag comes from bits below those of the start, so it tells apart what the start does not.
 
+mod build;
 pub(crate) mod mixer;
+
+pub use build::{DefaultHashBuilder, DefaultHasher};
 
 #[allow(unused_imports)] // each family uses its share
 pub(crate) use mixer::WordMixer;
-
-/// The default hasher of tables with generic keys: fast, and keyed by a random seed per table.
-pub(crate) type DefaultHashBuilder = foldhash::fast::RandomState;
 
 /// The start of `hash` among `2^bits` slots (H1).
 #[inline(always)]

@@ -58,6 +58,11 @@ pub(crate) use {
     pair::AtomicPair,
 };
 
+/// The machine's own atomics in every backend: for what lies in constants, and is too simple to be modelled.
+pub(crate) mod constant {
+    pub(crate) use std::sync::atomic::AtomicU64;
+}
+
 /// True while a model checker runs the code: sizes shrink so that rare paths become common.
 pub(crate) const MODEL: bool = cfg!(any(quintet_loom, quintet_shuttle));
 
