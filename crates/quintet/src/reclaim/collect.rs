@@ -199,7 +199,7 @@ fn adopt(
     ready: &mut Vec<Retired>,
 ) -> bool {
     let mut adopted = false;
-    while let Some(vacated) = Roster::take_vacant(&core.roster, |seat| seat.counted().0 > 0) {
+    while let Some(vacated) = Roster::take_laden(&core.roster) {
         let ((items, bytes), (more, more_bytes)) = (seat.counted(), vacated.counted());
         seat.count(items + more, bytes + more_bytes);
         batch.append(&mut vacated.bag.borrow_mut());

@@ -163,7 +163,7 @@ impl Domain {
             era: self.era(),
             ..Backlog::default()
         };
-        self.core.roster.visit(|seat| {
+        self.core.roster.visit_all(|seat| {
             backlog.items += seat.items.load(Ordering::Relaxed);
             backlog.bytes += seat.bytes.load(Ordering::Relaxed);
         });
@@ -181,7 +181,7 @@ impl Drop for Core {
         // just now touches other cells (K4).
         self.roster.close();
         let mut pieces = std::mem::take(self.returning.get_mut());
-        self.roster.visit(|seat| {
+        self.roster.visit_all(|seat| {
             pieces.append(&mut seat.bag.borrow_mut());
             pieces.append(&mut seat.kept.borrow_mut().take());
             pieces.append(&mut seat.ready.borrow_mut());

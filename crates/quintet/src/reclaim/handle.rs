@@ -89,6 +89,7 @@ impl Drop for Handle {
         self.core.weigh_down(&self.seat);
         collect::collect(&self.core, &self.seat, false);
         collect::free_ready(&self.core, &self.seat);
+        self.seat.set_laden(self.seat.is_laden());
     }
 }
 

@@ -8,7 +8,7 @@
 
 use super::collect::{BATCH, BATCH_BYTES};
 use super::retired::Retired;
-use crate::roster::Roster;
+use crate::roster::{Address, Roster};
 use crate::sync::{AtomicU64, AtomicUsize, Barrier, Ordering};
 use std::cell::{Cell, RefCell};
 
@@ -33,6 +33,8 @@ pub(super) struct SeatState {
     pub(super) thread: AtomicUsize,
     /// How often the process had been forked when that thread took the seat.
     pub(super) forks: AtomicUsize,
+    /// Where this seat is, once it is abandoned (Q6).
+    address: Cell<Option<Address<SeatState>>>,
     /// Garbage on this seat, for statistics and for whoever adopts it.
     pub(super) items: AtomicUsize,
     pub(super) bytes: AtomicUsize,
@@ -154,6 +156,7 @@ impl SeatState {
             collecting: Cell::new(false),
             thread: AtomicUsize::new(0),
             forks: AtomicUsize::new(0),
+            address: Cell::new(None),
             items: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             bag: RefCell::new(Vec::new()),
@@ -329,12 +332,22 @@ impl SeatState {
         if self.is_fenced() { Barrier::Fence } else { Barrier::Asymmetric }.light();
     }
 
+    /// Notes that nobody owns the seat any more: whoever leaves its last section vacates it. Writes cells of the owner alone (K4).
+    pub(super) fn orphan(&self, address: Address<Self>) {
+        self.address.set(Some(address));
+        self.ask(ORPHANED);
+    }
+
     /// Gives the seat back to its roster if it was abandoned and no section is open. The caller does not use it any more.
     pub(super) fn vacate_if_orphaned(&self, roster: &Roster<Self>) {
-        if self.is_asked(ORPHANED) && !self.is_inside() {
-            self.settle(ORPHANED);
+        if !self.is_asked(ORPHANED) || self.is_inside() {
+            return;
+        }
+        self.settle(ORPHANED);
+        if let Some(address) = self.address.take() {
+            let laden = self.is_laden();
             // SAFETY: abandoned when it was asked to, which happens once and ends here; outside is quiet.
-            unsafe { roster.vacate(self) };
+            unsafe { roster.vacate(address, laden) };
         }
     }
 
@@ -344,6 +357,11 @@ impl SeatState {
         // ORDERING: Relaxed: statistics.
         self.items.store(items, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether garbage lies here.
+    pub(super) fn is_laden(&self) -> bool {
+        self.counted().0 > 0
     }
 
     /// How much garbage lies here: pieces, and their bytes.
