@@ -21,6 +21,9 @@ pub const BATCH_BYTES: usize = 256 << 10;
 /// Pieces from this size on are freed as soon as they may: they are few, and hold much.
 const LARGE: usize = 4 << 10;
 
+/// An owner that leaves behind so many bytes, or a full batch, collects first.
+const MUCH: usize = BATCH_BYTES / 4;
+
 /// The cache is asked for a piece so many before it is freed.
 const AHEAD: usize = 2;
 
@@ -182,6 +185,15 @@ pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
     propagate(outcome.err());
 }
 
+/// The owner goes. Its garbage stays with the seat, for the next owner or for who adopts it, unless it is much: so the end of an owner costs
+/// the same however many others there are.
+pub(super) fn leave(core: &Core, seat: &SeatState) {
+    if seat.is_asked(DUE) || seat.bag_bytes.get() >= MUCH {
+        collect(core, seat, false);
+        free_ready(core, seat);
+    }
+}
+
 /// Moves all pieces of one list to another, in any order: the fewer are moved, and both keep their memory.
 fn move_all(from: &mut Vec<Retired>, to: &mut Vec<Retired>) {
     if to.len() < from.len() {
@@ -208,6 +220,7 @@ fn adopt(
         kept.adopt(vacated.kept.borrow_mut().take().into_iter());
         ready.append(&mut vacated.ready.borrow_mut());
         vacated.count(0, 0);
+        vacated.settle(DUE);
         adopted = true;
     }
     adopted

@@ -8,6 +8,7 @@ mod held_back;
 mod light;
 mod nested;
 mod quiet;
+mod seats;
 
 fn both(test: impl Fn(Domain)) {
     test(Domain::with_barrier(Barrier::Fence));
