@@ -5,7 +5,8 @@
 //! | Room | Holds |
 //! |---|---|
 //! | `domain` | [`Domain`], and the eras |
-//! | `seat` | what a reader announces, and its private lists |
+//! | `seat` | what a reader announces |
+//! | `lists` | the garbage of a seat |
 //! | `section` | [`Section`]: inside a read section; [`Visit`]: one operation there |
 //! | `handle` | [`Handle`]: a seat that pins; [`QuietHandle`]: a seat that lives inside and names its quiet points |
 //! | `local` | the calling thread's own seat, for `pin()` without a handle |
@@ -80,6 +81,7 @@ mod collect;
 mod domain;
 mod handle;
 mod light;
+mod lists;
 mod local;
 mod retired;
 mod seat;

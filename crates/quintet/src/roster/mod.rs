@@ -161,10 +161,15 @@ impl<S: Send + Sync> Roster<S> {
         Self::sit_down(this, node)
     }
 
+    /// Whether a vacant seat is laden.
+    pub(crate) fn has_laden(&self) -> bool {
+        // ORDERING: Relaxed: a hint. Who must find one has been told by other means that it is there.
+        self.laden.load(Ordering::Relaxed) != 0
+    }
+
     /// Takes a vacant seat that its last owner left laden.
     pub(crate) fn take_laden(this: &Arc<Self>) -> Option<Seat<S>> {
-        // ORDERING: Relaxed: a hint. Who must find one has been told by other means that it is there.
-        if this.laden.load(Ordering::Relaxed) == 0 {
+        if !this.has_laden() {
             return None;
         }
         let node = this.pop_laden(&mut this.lobby.lock())?;
@@ -173,7 +178,7 @@ impl<S: Send + Sync> Roster<S> {
 
     fn pop_laden(&self, lobby: &mut Lobby<S>) -> Option<NonNull<Place<S>>> {
         let node = pop(&mut lobby.laden)?;
-        // ORDERING: Relaxed: a hint (see `take_laden`); the lock orders the changes.
+        // ORDERING: Relaxed: a hint (see `has_laden`); the lock orders the changes.
         self.laden.fetch_sub(1, Ordering::Relaxed);
         Some(node)
     }
@@ -335,6 +340,10 @@ impl<S: Send + Sync> Seat<S> {
         let node = unsafe { self.node.as_ref() };
         node.laden.set(laden);
     }
+
+    /// Bytes of a seat with all that belongs to it.
+    #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+    pub(crate) const BYTES: usize = size_of::<Place<S>>();
 
     /// The name of the seat.
     pub(crate) fn address(&self) -> Address<S> {

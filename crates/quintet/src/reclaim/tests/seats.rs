@@ -1,11 +1,25 @@
 //! Seats come and go, and what they leave behind is not lost.
 
+use super::super::seat::SeatState;
 use super::*;
 
 fn seats_of(domain: &Domain) -> usize {
     let mut seats = 0;
     domain.core.roster.visit_all(|_| seats += 1);
     seats
+}
+
+/// What a reader pays for: one line pair, and lists only if it retires.
+#[test]
+fn a_seat_is_small() {
+    assert_eq!(crate::roster::Seat::<SeatState>::BYTES, 128);
+    let domain = Domain::new();
+    let handle = domain.join();
+    drop(handle.pin());
+    handle.flush();
+    domain.core.roster.visit_all(|seat| assert!(seat.lists.get().is_none()));
+    churn(&handle, &domain, &Arc::new(AtomicUsize::new(0)), 1);
+    domain.core.roster.visit(|seat| assert!(seat.lists.get().is_some()));
 }
 
 /// Leaving costs nobody a collection: what is left is found by the next owner of the seat.
