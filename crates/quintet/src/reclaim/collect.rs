@@ -1,8 +1,9 @@
 //! Sealing, scanning, freeing. Runs outside of sections where it can: a batch sealed inside one's own section is held back by oneself.
 
 use super::domain::Core;
+use super::lists::{Kept, Lists};
 use super::retired::Retired;
-use super::seat::{DUE, Kept, NEVER, OUTSIDE, SeatState};
+use super::seat::{DUE, NEVER, OUTSIDE, SeatState};
 use crate::roster::Roster;
 use crate::sync::{MODEL, Ordering, fork};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -21,6 +22,9 @@ pub const BATCH_BYTES: usize = 256 << 10;
 /// Pieces from this size on are freed as soon as they may: they are few, and hold much.
 const LARGE: usize = 4 << 10;
 
+/// An owner that leaves behind so many bytes, or a full batch, collects first.
+const MUCH: usize = BATCH_BYTES / 4;
+
 /// The cache is asked for a piece so many before it is freed.
 const AHEAD: usize = 2;
 
@@ -30,18 +34,32 @@ pub(super) fn retire(core: &Core, seat: &SeatState, piece: Retired) {
     let piece_bytes = piece.bytes();
     let (items, bytes) = seat.counted();
     seat.count(items + 1, bytes + piece_bytes);
-    let bag_bytes = seat.bag_bytes.get() + piece_bytes;
-    seat.bag_bytes.set(bag_bytes);
+    let lists = lists_of(core, seat);
+    let bag_bytes = lists.bag_bytes.get() + piece_bytes;
+    lists.bag_bytes.set(bag_bytes);
     if piece_bytes >= LARGE {
-        seat.bag_mixed.set(true);
+        lists.bag_mixed.set(true);
     }
     let in_bag = {
-        let mut bag = seat.bag.borrow_mut();
+        let mut bag = lists.bag.borrow_mut();
         bag.push(piece);
         bag.len()
     };
-    if in_bag >= seat.batch.get() || bag_bytes >= BATCH_BYTES {
+    if in_bag >= lists.batch.get() || bag_bytes >= BATCH_BYTES {
         bag_is_full(core, seat, in_bag);
+    }
+}
+
+/// The seat's lists, made now if there are none.
+#[inline(always)]
+fn lists_of<'a>(core: &Core, seat: &'a SeatState) -> &'a Lists {
+    #[cold]
+    fn make<'a>(core: &Core, seat: &'a SeatState) -> &'a Lists {
+        seat.lists.get_or_init(|| Box::new(Lists::new(core.batch())))
+    }
+    match seat.lists.get() {
+        Some(lists) => lists,
+        None => make(core, seat),
     }
 }
 
@@ -75,7 +93,7 @@ pub(super) fn free_some(core: &Core, seat: &SeatState) {
 /// Takes out the next piece to be freed, and says how many are left. The lists are not borrowed while it is freed: user code may retire more.
 #[inline(always)]
 fn next_ready(seat: &SeatState) -> Option<(Retired, usize)> {
-    let mut ready = seat.ready.borrow_mut();
+    let mut ready = seat.lists.get()?.ready.borrow_mut();
     let piece = ready.pop()?;
     let left = ready.len();
     if let Some(next) = ready.get(left.wrapping_sub(AHEAD)) {
@@ -105,11 +123,12 @@ impl Drop for Collecting<'_> {
 
 /// Frees all that is past its grace period.
 pub(super) fn free_ready(core: &Core, seat: &SeatState) {
-    if seat.ready.borrow().is_empty() || seat.collecting.replace(true) {
+    let Some(lists) = seat.lists.get() else { return };
+    if lists.ready.borrow().is_empty() || seat.collecting.replace(true) {
         return;
     }
     let _collecting = Collecting(seat);
-    let ready = seat.ready.take();
+    let ready = lists.ready.take();
     let bytes: usize = ready.iter().map(Retired::bytes).sum();
     let (items, held) = seat.counted();
     seat.count(items - ready.len(), held - bytes);
@@ -121,19 +140,24 @@ pub(super) fn free_ready(core: &Core, seat: &SeatState) {
 /// In the usual case nothing is looked at: a batch of small pieces waits as it is until the next collection, and if no section is
 /// left then that was open when it was sealed, all of it is past its grace period.
 pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
+    if seat.lists.get().is_none() && !core.roster.has_laden() {
+        return;
+    }
     // A piece's own drop may retire or leave a section: its garbage waits for the next round.
     if seat.collecting.replace(true) {
         return;
     }
     seat.settle(DUE);
+    let lists = lists_of(core, seat);
+    let mixed = lists.bag_mixed.get();
     let mut free = Vec::new();
-    let mut batch = seat.bag.take();
-    let mut kept = seat.kept.take();
-    let mut ready = seat.ready.take();
-    let mixed = adopt(core, seat, &mut batch, &mut kept, &mut ready) || seat.bag_mixed.get();
+    let mut batch = lists.take_bag();
+    let mut kept = lists.kept.take();
+    let mut ready = lists.ready.take();
+    let mixed = adopt(core, seat, &mut batch, &mut kept, &mut ready) || mixed;
     let whole = !(mixed || all || MODEL);
     if let Some(stamp) = seal(core, &batch) {
-        seat.batch.set(core.batch());
+        lists.batch.set(core.batch());
         let scan = Scan::of(core);
         // Small pieces wait for their turn; with `all`, nothing waits.
         let mut sort = |piece: Retired| {
@@ -169,17 +193,27 @@ pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
     let freed: usize = free.iter().map(Retired::bytes).sum();
     seat.count(items - free.len(), bytes - freed);
     // Nothing of ours is borrowed while pieces are freed: user code may retire more.
-    seat.bag_bytes.set(batch.iter().map(Retired::bytes).sum());
-    seat.bag_mixed.set(mixed && !batch.is_empty());
-    seat.bag.replace(batch);
-    seat.kept.replace(kept);
-    seat.ready.replace(ready);
+    lists.bag_bytes.set(batch.iter().map(Retired::bytes).sum());
+    lists.bag_mixed.set(mixed && !batch.is_empty());
+    lists.bag.replace(batch);
+    lists.kept.replace(kept);
+    lists.ready.replace(ready);
     let outcome = catch_unwind(AssertUnwindSafe(|| free_stepwise(core, free)));
     seat.collecting.set(false);
     if all {
         free_ready(core, seat);
     }
     propagate(outcome.err());
+}
+
+/// The owner goes. Its garbage stays with the seat, for the next owner or for who adopts it, unless it is much: so the end of an owner costs
+/// the same however many others there are.
+pub(super) fn leave(core: &Core, seat: &SeatState) {
+    let much = seat.lists.get().is_some_and(|lists| lists.bag_bytes.get() >= MUCH);
+    if much || seat.is_asked(DUE) {
+        collect(core, seat, false);
+        free_ready(core, seat);
+    }
 }
 
 /// Moves all pieces of one list to another, in any order: the fewer are moved, and both keep their memory.
@@ -199,15 +233,16 @@ fn adopt(
     ready: &mut Vec<Retired>,
 ) -> bool {
     let mut adopted = false;
-    while let Some(vacated) = Roster::take_vacant(&core.roster, |seat| seat.counted().0 > 0) {
+    while let Some(vacated) = Roster::take_laden(&core.roster) {
+        let Some(lists) = vacated.lists.get() else { continue };
         let ((items, bytes), (more, more_bytes)) = (seat.counted(), vacated.counted());
         seat.count(items + more, bytes + more_bytes);
-        batch.append(&mut vacated.bag.borrow_mut());
-        vacated.bag_bytes.set(0);
-        vacated.bag_mixed.set(false);
-        kept.adopt(vacated.kept.borrow_mut().take().into_iter());
-        ready.append(&mut vacated.ready.borrow_mut());
+        let [mut bag, sealed, mut free] = lists.take_all();
+        batch.append(&mut bag);
+        kept.adopt(sealed.into_iter());
+        ready.append(&mut free);
         vacated.count(0, 0);
+        vacated.settle(DUE);
         adopted = true;
     }
     adopted

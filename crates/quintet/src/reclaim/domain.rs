@@ -61,7 +61,9 @@ impl Core {
         let seat = Roster::join(&self.roster, SeatState::new);
         self.weigh_down(&seat);
         seat.pins.set(0);
-        seat.batch.set(self.batch());
+        if let Some(lists) = seat.lists.get() {
+            lists.batch.set(self.batch());
+        }
         seat
     }
 }
@@ -163,7 +165,7 @@ impl Domain {
             era: self.era(),
             ..Backlog::default()
         };
-        self.core.roster.visit(|seat| {
+        self.core.roster.visit_all(|seat| {
             backlog.items += seat.items.load(Ordering::Relaxed);
             backlog.bytes += seat.bytes.load(Ordering::Relaxed);
         });
@@ -177,15 +179,15 @@ impl Domain {
 impl Drop for Core {
     fn drop(&mut self) {
         // No handle is left, and no section but forgotten ones: they hold or borrow the domain. Thread-local seats may still be taken,
-        // and announce a forgotten section for ever. Their owners touch the three lists below only through a domain; a thread that ends
+        // and announce a forgotten section for ever. Their owners touch the lists only through a domain; a thread that ends
         // just now touches other cells (K4).
         self.roster.close();
         let mut pieces = std::mem::take(self.returning.get_mut());
-        self.roster.visit(|seat| {
-            pieces.append(&mut seat.bag.borrow_mut());
-            pieces.append(&mut seat.kept.borrow_mut().take());
-            pieces.append(&mut seat.ready.borrow_mut());
-            seat.count(0, 0);
+        self.roster.visit_all(|seat| {
+            if let Some(lists) = seat.lists.get() {
+                pieces.extend(lists.take_all().into_iter().flatten());
+                seat.count(0, 0);
+            }
         });
         collect::free_whole(pieces);
     }

@@ -87,8 +87,10 @@ impl Drop for Handle {
         // Sections borrow the handle: those still open were forgotten, and no reference is left.
         self.seat.leave_all();
         self.core.weigh_down(&self.seat);
-        collect::collect(&self.core, &self.seat, false);
-        collect::free_ready(&self.core, &self.seat);
+        // Until it is known better: the drop of a piece may panic.
+        self.seat.set_laden(true);
+        collect::leave(&self.core, &self.seat);
+        self.seat.set_laden(self.seat.is_laden());
     }
 }
 

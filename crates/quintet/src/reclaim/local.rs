@@ -4,12 +4,12 @@
 //! when the domain is gone and the thread pins another.
 //! **K2.** `LAST` names a seat that `SEATS` owns, or nothing: it is cleared before an owner goes.
 //! **K3.** When the thread's locals are gone, or go while a section is open, the seat is abandoned (Q6), and vacated when
-//! that section is left ([`ORPHANED`]). A section that was forgotten is never left: its seat stays as it is until the roster drops.
+//! that section is left ([`orphan`](SeatState::orphan)). A section that was forgotten is never left: its seat stays as it is until the roster drops.
 //! **K4.** A thread that ends writes no cell of a seat that the domain's drop looks at: the domain may be dropped at the same time, since a forgotten
 //! section borrows nothing.
 
 use super::domain::Core;
-use super::seat::{ORPHANED, SeatState};
+use super::seat::SeatState;
 use crate::roster::{Roster, Seat};
 use crate::sync::{Arc, Ordering, fork, thread_local_cell};
 use std::cell::{Cell, RefCell};
@@ -40,14 +40,14 @@ impl Drop for Seats {
 fn vacate(seat: Seat<SeatState>) {
     // ORDERING: Relaxed, as where it was set.
     seat.thread.store(0, Ordering::Relaxed);
+    seat.set_laden(seat.is_laden());
     if seat.is_inside() {
         orphan(seat);
     }
 }
 
 fn orphan(seat: Seat<SeatState>) {
-    // A cell of the owner alone (K4).
-    seat.ask(ORPHANED);
+    seat.orphan(seat.address());
     seat.abandon();
 }
 

@@ -379,3 +379,54 @@ fn loom_a_brief_section_does_not_end_the_one_inside() {
         drop(reader.join().unwrap());
     });
 }
+
+/// A handle goes while a reader holds its garbage back, and somebody else adopts it meanwhile: all is freed, and not under the reader.
+#[test]
+fn loom_what_a_handle_leaves_behind_is_adopted() {
+    model(|| {
+        let world = World::new(1);
+        let (writer, reader, collector) =
+            (world.domain.join(), world.domain.join(), world.domain.join());
+        let other = Arc::clone(&world);
+        let reader = thread::spawn(move || {
+            other.read(&reader, 1);
+            reader // its end is another test's matter
+        });
+        let other = Arc::clone(&world);
+        let leaver = thread::spawn(move || {
+            other.replace(&writer);
+            drop(writer);
+        });
+        collector.flush();
+        leaver.join().unwrap();
+        drop(reader.join().unwrap());
+        collector.flush();
+        assert_eq!(world.domain.backlog().items, 0, "found in the vacant seat");
+    });
+}
+
+/// The same with the next owner of the seat, who goes on with what it finds there.
+#[test]
+fn loom_what_a_handle_leaves_behind_goes_to_the_next_owner() {
+    model(|| {
+        let world = World::new(1);
+        let (writer, reader) = (world.domain.join(), world.domain.join());
+        let section = reader.pin();
+        let seen = world.root.load(Ordering::Acquire);
+        assert!(section.check());
+        let other = Arc::clone(&world);
+        let leaver = thread::spawn(move || {
+            other.replace(&writer);
+            drop(writer);
+            other.replace(&other.domain.join());
+        });
+        let next = world.domain.join();
+        touch(seen);
+        drop(section);
+        leaver.join().unwrap();
+        next.flush();
+        drop(next);
+        reader.flush();
+        assert_eq!(world.domain.backlog().items, 0, "found in one of the seats");
+    });
+}

@@ -5,7 +5,8 @@
 //! | Room | Holds |
 //! |---|---|
 //! | `domain` | [`Domain`], and the eras |
-//! | `seat` | what a reader announces, and its private lists |
+//! | `seat` | what a reader announces |
+//! | `lists` | the garbage of a seat |
 //! | `section` | [`Section`]: inside a read section; [`Visit`]: one operation there |
 //! | `handle` | [`Handle`]: a seat that pins; [`QuietHandle`]: a seat that lives inside and names its quiet points |
 //! | `local` | the calling thread's own seat, for `pin()` without a handle |
@@ -59,13 +60,15 @@
 //! else: pieces born later are freed around it. A section that announced `upper = MAX` (iterators, long guards)
 //! holds back everything retired while it lasts. Besides, each seat keeps at most [`BATCH`] pieces or
 //! [`BATCH_BYTES`] bytes that wait for their batch to fill, as many that were sealed last and are looked at when the next batch is, and up to twice as many
-//! that are past their grace period: small pieces are freed one for each that is retired, or by [`Domain::flush`].
+//! that are past their grace period: small pieces are freed one for each that is retired, or by [`Domain::flush`]. What an owner leaves behind stays with
+//! its seat, which is the first to be taken again, and goes on from there; or whoever collects next takes it over.
 //!
 //! # Costs
 //!
 //! Enter: one load of the era's line (shared, rarely written), two plain stores and a counter on the seat's own line. Each
 //! check: one load of the era's line. Leave: one plain store. No locked instruction, no fence. A quiet point: one load of the era's line, and if the era has moved
-//! on, two stores and a fence. A batch: one `fetch_add`, one look at each seat, and a process-wide barrier if there are seats other than those of quiet
+//! on, two stores and a fence. Making or dropping a handle: a lock for a few instructions, and a handful of locked instructions, however many others there
+//! are. A batch: one `fetch_add`, one look at each seat that is taken, and a process-wide barrier if there are seats other than those of quiet
 //! handles; if not, a fence (F2), and batches of a quarter of the size.
 //!
 //! # Fork
@@ -78,6 +81,7 @@ mod collect;
 mod domain;
 mod handle;
 mod light;
+mod lists;
 mod local;
 mod retired;
 mod seat;

@@ -3,14 +3,13 @@
 //! | Field | Written by | Read by |
 //! |---|---|---|
 //! | `lower`, `upper`, `items`, `bytes`, `thread`, `forks` | the owner (or the at-fork sweep) | everybody |
-//! | `bag`, `kept`, `ready` | the owner | the owner; the domain's drop |
+//! | `lists` | the owner | the owner; the domain's drop |
 //! | everything else | the owner | the owner |
 
-use super::collect::{BATCH, BATCH_BYTES};
-use super::retired::Retired;
-use crate::roster::Roster;
+use super::lists::Lists;
+use crate::roster::{Address, Roster};
 use crate::sync::{AtomicU64, AtomicUsize, Barrier, Ordering};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell};
 
 /// The era that never comes: `lower = NEVER` is "outside", `upper = NEVER` is "everything from lower on".
 pub(super) const NEVER: u64 = u64::MAX;
@@ -29,94 +28,19 @@ pub(super) struct SeatState {
     /// What `lower` is outside: [`NEVER`], or [`OUTSIDE`] if the seat is fenced.
     outside: Cell<u64>,
     pub(super) collecting: Cell<bool>,
+    /// Sections entered while the seat was fenced.
+    pub(super) pins: Cell<u32>,
+    /// Garbage on this seat, for statistics and for whoever adopts it.
+    pub(super) items: AtomicUsize,
+    pub(super) bytes: AtomicUsize,
+    /// The garbage itself; there is none before the first piece.
+    pub(super) lists: OnceCell<Box<Lists>>,
     /// Names the owning thread if this is a thread-local seat, else 0.
     pub(super) thread: AtomicUsize,
     /// How often the process had been forked when that thread took the seat.
     pub(super) forks: AtomicUsize,
-    /// Garbage on this seat, for statistics and for whoever adopts it.
-    pub(super) items: AtomicUsize,
-    pub(super) bytes: AtomicUsize,
-    pub(super) bag: RefCell<Vec<Retired>>,
-    /// So many pieces make a batch.
-    pub(super) batch: Cell<usize>,
-    /// Bytes of the pieces in `bag`.
-    pub(super) bag_bytes: Cell<usize>,
-    /// One of them is large, or not ours: they are looked at one by one.
-    pub(super) bag_mixed: Cell<bool>,
-    pub(super) kept: RefCell<Kept>,
-    /// Pieces past their grace period, freed one by one.
-    pub(super) ready: RefCell<Vec<Retired>>,
-    /// Sections entered while the seat was fenced.
-    pub(super) pins: Cell<u32>,
-}
-
-/// Sealed pieces that some seat still holds back (E5).
-#[derive(Debug, Default)]
-pub(super) struct Kept {
-    /// The last batch, and its stamp, which its pieces do not have yet. In the usual case it goes as a whole at the next collection.
-    pub(super) last: (u64, Vec<Retired>),
-    pieces: Vec<Retired>,
-    /// Bytes of the pieces.
-    bytes: usize,
-    /// The smallest `lower` at the last collection: while it stands, looking again at each piece finds little.
-    floor: u64,
-    /// Look again when there are this many, or this many bytes of them: each piece is looked at a bounded number of times, and
-    /// what nobody holds back is at most as much as what somebody does.
-    look_at: usize,
-    look_at_bytes: usize,
-}
-
-impl Kept {
-    pub(super) fn push(&mut self, piece: Retired) {
-        self.bytes += piece.bytes();
-        self.pieces.push(piece);
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.pieces.len()
-    }
-
-    /// Is it worth looking at each piece again, now that `floor` is the smallest `lower`?
-    pub(super) fn is_worth_a_look(&self, floor: u64) -> bool {
-        floor > self.floor || self.len() >= self.look_at || self.bytes >= self.look_at_bytes
-    }
-
-    /// Takes out what `may` be freed.
-    pub(super) fn look(&mut self, mut may: impl FnMut(Retired) -> Option<Retired>) {
-        self.bytes = 0;
-        for piece in std::mem::take(&mut self.pieces) {
-            if let Some(piece) = may(piece) {
-                self.push(piece);
-            }
-        }
-        self.look_at = (2 * self.len()).max(BATCH);
-        self.look_at_bytes = 2 * self.bytes + BATCH_BYTES;
-    }
-
-    /// Notes the smallest `lower` behind which pieces came here or stay.
-    pub(super) fn set_floor(&mut self, floor: u64) {
-        self.floor = floor;
-    }
-
-    /// Gives the last batch its stamp, piece by piece, and hands it over.
-    pub(super) fn take_last(&mut self) -> Vec<Retired> {
-        let (stamp, mut pieces) = std::mem::take(&mut self.last);
-        pieces.iter_mut().for_each(|piece| piece.retire = stamp);
-        pieces
-    }
-
-    /// Takes over what another seat has left; the next look is due at once.
-    pub(super) fn adopt(&mut self, pieces: impl Iterator<Item = Retired>) {
-        pieces.for_each(|piece| self.push(piece));
-        self.look_at = 0;
-    }
-
-    /// Takes all.
-    pub(super) fn take(&mut self) -> Vec<Retired> {
-        let mut pieces = self.take_last();
-        pieces.append(&mut std::mem::take(self).pieces);
-        pieces
-    }
+    /// Where this seat is, once it is abandoned (Q6).
+    address: Cell<Option<Address<SeatState>>>,
 }
 
 /// A batch is full: collect when the last section is left.
@@ -152,17 +76,13 @@ impl SeatState {
             upper: AtomicU64::new(0),
             unusual: Cell::new(FENCED),
             collecting: Cell::new(false),
-            thread: AtomicUsize::new(0),
-            forks: AtomicUsize::new(0),
+            pins: Cell::new(0),
             items: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
-            bag: RefCell::new(Vec::new()),
-            batch: Cell::new(BATCH),
-            bag_bytes: Cell::new(0),
-            bag_mixed: Cell::new(false),
-            kept: RefCell::new(Kept::default()),
-            ready: RefCell::new(Vec::new()),
-            pins: Cell::new(0),
+            lists: OnceCell::new(),
+            thread: AtomicUsize::new(0),
+            forks: AtomicUsize::new(0),
+            address: Cell::new(None),
         }
     }
 
@@ -329,12 +249,22 @@ impl SeatState {
         if self.is_fenced() { Barrier::Fence } else { Barrier::Asymmetric }.light();
     }
 
+    /// Notes that nobody owns the seat any more: whoever leaves its last section vacates it. Writes cells of the owner alone (K4).
+    pub(super) fn orphan(&self, address: Address<Self>) {
+        self.address.set(Some(address));
+        self.ask(ORPHANED);
+    }
+
     /// Gives the seat back to its roster if it was abandoned and no section is open. The caller does not use it any more.
     pub(super) fn vacate_if_orphaned(&self, roster: &Roster<Self>) {
-        if self.is_asked(ORPHANED) && !self.is_inside() {
-            self.settle(ORPHANED);
+        if !self.is_asked(ORPHANED) || self.is_inside() {
+            return;
+        }
+        self.settle(ORPHANED);
+        if let Some(address) = self.address.take() {
+            let laden = self.is_laden();
             // SAFETY: abandoned when it was asked to, which happens once and ends here; outside is quiet.
-            unsafe { roster.vacate(self) };
+            unsafe { roster.vacate(address, laden) };
         }
     }
 
@@ -344,6 +274,11 @@ impl SeatState {
         // ORDERING: Relaxed: statistics.
         self.items.store(items, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether garbage lies here.
+    pub(super) fn is_laden(&self) -> bool {
+        self.counted().0 > 0
     }
 
     /// How much garbage lies here: pieces, and their bytes.

@@ -4,59 +4,112 @@
 //! whatever terms the room above needs (`S`): the eras it reads in, the copies it looks at.
 //!
 //! ```text
-//!                 join: CAS false → true (Acquire)
-//!      VACANT ───────────────────────────────────▶ TAKEN
-//!        ▲                                           │
-//!        └─── drop, vacate: store false (Release) ───┘         a new seat is linked TAKEN and is never unlinked
+//!               join: out of its list, then its bit is set
+//!      VACANT ─────────────────────────────────────────────▶ TAKEN
+//!        ▲                                                     │
+//!        └──── drop, vacate: its bit is cleared, then listed ──┘
 //! ```
 //!
+//! Seats come in chunks of 1, 1, 2, 4 and so on up to 64. A chunk has a word with a bit for each of its seats, set while the seat is taken. Vacant seats
+//! are in one of two lists: those that their owners left *laden*, with something that the room above wants back, and the rest. So joining
+//! and leaving cost the same however many seats there are, and a visitor looks at the taken ones only.
+//!
 //! **Q1.** A taken seat has one owner, the [`Seat`]; a `Seat` is `Send` but not `Sync`, so one thread at a time writes.
-//! **Q2.** Seats are linked at the front and stay until the roster drops: a visitor may walk the list at any time.
-//! **Q3.** Whoever takes a vacant seat sees everything its last owner wrote (Release of the vacating
-//! store, Acquire of the taking exchange).
-//! **Q4.** Before its first use a fresh seat has been linked by a SeqCst read-modify-write followed by a SeqCst fence: a
-//! visitor whose barrier reaches only linked seats cannot miss it and its announcement both.
-//! **Q5.** The owner leaves its state quiet (as `S` defines it) before it vacates.
+//! **Q2.** Chunks are linked at the front, whole, and stay until the roster drops: a visitor may walk them at any time.
+//! **Q3.** Whoever takes a vacant seat sees everything its last owner wrote: both hold the lock of the lists meanwhile, one after the other.
+//! **Q4.** Before its first use a seat's bit has been set by a SeqCst read-modify-write followed by a SeqCst fence.
+//! **Q5.** The owner leaves its state quiet (as `S` defines it) before the bit is cleared, with Release.
 //! **Q6.** An owner that goes while its state is not quiet abandons the seat: it stays TAKEN, by nobody, until somebody
 //! who knows that it has become quiet [vacates](Roster::vacate) it, or the roster drops.
 //!
+//! # A visitor that does not see a bit is right
+//!
+//! A visitor unlinks something, executes a SeqCst fence, and then loads the chunks and their words. Let it find the bit of an owner not set, or not
+//! the chunk.
+//!
+//! *The owner comes later*: the visitor read from before the owner's read-modify-write, or from before the link of its chunk, which happens before
+//! it. Had the owner's fence (Q4) come before the visitor's in the one order of all SeqCst fences, the visitor would have seen
+//! both. So it comes after, and everything that the owner loads behind it sees what the visitor unlinked.
+//!
+//! *The owner has gone*: the visitor read the clearing of the bit or something later in the word's order of changes. All changes of the word are
+//! read-modify-writes, so that is in the release sequence of the clearing, and the visitor's load is Acquire: all that the owner
+//! did happens before what the visitor does next (Q5).
+//!
+//! A bit that is seen set says nothing: the visitor looks at the state, which is quiet if the seat has been left since.
+//!
 //! There is no limit on the number of seats. A thread that ends or panics drops its `Seat` and so vacates it.
 
-use crate::sync::{Arc, AtomicBool, AtomicPtr, AtomicUsize, CachePadded, Ordering, fence};
+use crate::sync::{
+    Arc, AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Mutex, Ordering, fence,
+};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null, null_mut};
+
+#[cfg(all(test, quintet_loom))]
+mod loom_tests;
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests;
+
+/// The most seats of a chunk: its word has a bit for each.
+const LARGEST: usize = u64::BITS as usize;
 
 /// All seats of one table or domain.
 #[derive(Debug)]
 pub(crate) struct Roster<S> {
-    head: AtomicPtr<CachePadded<Node<S>>>,
-    /// Vacant seats, a hint that spares `join` a walk.
-    vacant: AtomicUsize,
+    /// The chunk made last; each knows the one before.
+    newest: AtomicPtr<Chunk<S>>,
+    lobby: Mutex<Lobby<S>>,
+    /// Seats in the list of laden ones. Changed under the lock.
+    laden: AtomicUsize,
+    /// How many seats are of a kind that the room above tells apart.
+    pub(crate) marked: AtomicUsize,
     /// What the seats were for is gone.
     closed: AtomicBool,
 }
+
+/// The lists of vacant seats.
+#[derive(Debug)]
+struct Lobby<S> {
+    vacant: *const Place<S>,
+    laden: *const Place<S>,
+}
+
+#[derive(Debug)]
+struct Chunk<S> {
+    /// Bit n is set while seat n is taken.
+    taken: AtomicU64,
+    seats: Box<[Place<S>]>,
+    older: *mut Chunk<S>,
+}
+
+type Place<S> = CachePadded<Node<S>>;
 
 #[derive(Debug)]
 #[repr(C)]
 struct Node<S> {
     state: S,
-    taken: AtomicBool,
-    next: *mut CachePadded<Node<S>>,
+    /// The chunk of this seat, and its number there. Never change once the chunk is linked.
+    chunk: *const Chunk<S>,
+    number: u32,
+    /// Where the owner wants to leave it. A cell of the owner.
+    laden: Cell<bool>,
+    /// The next one in its list of vacant seats. A cell of whoever holds the lock.
+    next: Cell<*const Place<S>>,
 }
 
-// SAFETY: the roster owns its nodes; `next` never changes after the node is linked (Q2).
+// SAFETY: the roster owns its chunks; what links them never changes once they are linked (Q2), and the lists are behind a lock.
 unsafe impl<S: Send + Sync> Send for Roster<S> {}
-// SAFETY: as above; a visitor gets `&S` only.
+// SAFETY: as above; a visitor gets `&S` only, and the cells of a node have one user at a time (owner or lock).
 unsafe impl<S: Send + Sync> Sync for Roster<S> {}
 
 /// One thread's place in a roster. Vacated on drop.
 #[derive(Debug)]
 pub(crate) struct Seat<S: Send + Sync> {
     roster: Arc<Roster<S>>,
-    node: NonNull<CachePadded<Node<S>>>,
+    node: NonNull<Place<S>>,
     /// `Cell` is `Send` but not `Sync` (Q1).
     not_sync: PhantomData<Cell<()>>,
 }
@@ -64,11 +117,25 @@ pub(crate) struct Seat<S: Send + Sync> {
 // SAFETY: a seat may move to another thread: everything in it is `Send + Sync`, and moving it synchronizes.
 unsafe impl<S: Send + Sync> Send for Seat<S> {}
 
+/// Names a seat of a roster, for who has abandoned it.
+#[derive(Debug)]
+pub(crate) struct Address<S>(NonNull<Place<S>>);
+
+impl<S> Clone for Address<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Address<S> {}
+
 impl<S: Send + Sync> Roster<S> {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
-            head: AtomicPtr::new(std::ptr::null_mut()),
-            vacant: AtomicUsize::new(0),
+            newest: AtomicPtr::new(null_mut()),
+            lobby: Mutex::new(Lobby { vacant: null(), laden: null() }),
+            laden: AtomicUsize::new(0),
+            marked: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
         })
     }
@@ -84,106 +151,169 @@ impl<S: Send + Sync> Roster<S> {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Takes a vacant seat, or links a fresh one.
-    pub(crate) fn join(this: &Arc<Self>, fresh: impl FnOnce() -> S) -> Seat<S> {
-        // ORDERING: Relaxed: a hint; a wrong one costs a walk or a new seat.
-        if this.vacant.load(Ordering::Relaxed) > 0 {
-            if let Some(seat) = Self::take_vacant(this, |_| true) {
-                return seat;
-            }
-        }
-        Self::link(this, fresh())
+    /// Takes a vacant seat, laden ones first, or one of a new chunk, all of whose seats are `fresh`.
+    pub(crate) fn join(this: &Arc<Self>, fresh: impl Fn() -> S) -> Seat<S> {
+        let node = {
+            let mut lobby = this.lobby.lock();
+            let vacant = this.pop_laden(&mut lobby).or_else(|| pop(&mut lobby.vacant));
+            vacant.unwrap_or_else(|| this.add_chunk(&mut lobby, fresh))
+        };
+        Self::sit_down(this, node)
     }
 
-    /// Takes some vacant seat whose state, looked at from outside, is `wanted`.
-    pub(crate) fn take_vacant(this: &Arc<Self>, wanted: impl Fn(&S) -> bool) -> Option<Seat<S>> {
-        let mut walk = this.head.load(Ordering::Acquire);
-        while let Some(node) = NonNull::new(walk) {
-            // SAFETY: linked nodes live as long as the roster (Q2).
-            let seat = unsafe { node.as_ref() };
-            // ORDERING: Acquire on success: partner is the Release store of `Seat::drop` (Q3).
-            if !seat.taken.load(Ordering::Relaxed)
-                && wanted(&seat.state)
-                && seat
-                    .taken
-                    .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
-                    .is_ok()
-            {
-                this.vacant.fetch_sub(1, Ordering::Relaxed);
-                return Some(Seat { roster: Arc::clone(this), node, not_sync: PhantomData });
-            }
-            walk = seat.next;
-        }
-        None
+    /// Whether a vacant seat is laden.
+    pub(crate) fn has_laden(&self) -> bool {
+        // ORDERING: Relaxed: a hint. Who must find one has been told by other means that it is there.
+        self.laden.load(Ordering::Relaxed) != 0
     }
 
-    fn link(this: &Arc<Self>, state: S) -> Seat<S> {
-        let node = Node { state, taken: AtomicBool::new(true), next: std::ptr::null_mut() };
-        let mut node = NonNull::from(Box::leak(Box::new(CachePadded::new(node))));
-        let mut head = this.head.load(Ordering::Relaxed);
-        loop {
-            // SAFETY: the node is not linked yet, so this is its only user.
-            let unlinked = unsafe { node.as_mut() };
-            unlinked.next = head;
-            // ORDERING: SeqCst RMW and fence: Q4. Its Release half publishes the node to `visit`'s Acquire load.
-            match this.head.compare_exchange_weak(
-                head,
-                node.as_ptr(),
-                Ordering::SeqCst,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => break,
-                Err(newer) => head = newer,
-            }
+    /// Takes a vacant seat that its last owner left laden.
+    pub(crate) fn take_laden(this: &Arc<Self>) -> Option<Seat<S>> {
+        if !this.has_laden() {
+            return None;
         }
+        let node = this.pop_laden(&mut this.lobby.lock())?;
+        Some(Self::sit_down(this, node))
+    }
+
+    fn pop_laden(&self, lobby: &mut Lobby<S>) -> Option<NonNull<Place<S>>> {
+        let node = pop(&mut lobby.laden)?;
+        // ORDERING: Relaxed: a hint (see `has_laden`); the lock orders the changes.
+        self.laden.fetch_sub(1, Ordering::Relaxed);
+        Some(node)
+    }
+
+    /// Makes a chunk and links it, lists all its seats but one, and returns that one.
+    #[cold]
+    fn add_chunk(&self, lobby: &mut Lobby<S>, fresh: impl Fn() -> S) -> NonNull<Place<S>> {
+        // ORDERING: Relaxed: written under the lock that the caller holds.
+        let older = self.newest.load(Ordering::Relaxed);
+        let node = |number| Node {
+            state: fresh(),
+            chunk: null(),
+            number,
+            laden: Cell::new(false),
+            next: Cell::new(null()),
+        };
+        // SAFETY: linked chunks live as long as the roster (Q2).
+        let seats = 0..size_after(unsafe { older.as_ref() }) as u32;
+        let seats = seats.map(|number| CachePadded::new(node(number))).collect();
+        let chunk = Box::into_raw(Box::new(Chunk { taken: AtomicU64::new(0), seats, older }));
+        // SAFETY: fresh from a box, and not linked yet, so this is its only user.
+        let unlinked = unsafe { &mut *chunk };
+        unlinked.seats.iter_mut().for_each(|seat| seat.chunk = chunk);
+        // ORDERING: Release: partner is the Acquire load of `chunks`.
+        self.newest.store(chunk, Ordering::Release);
+        // SAFETY: as for `older`; from here on it is shared.
+        let linked = unsafe { &*chunk };
+        let (first, others) = linked.seats.split_first().expect("at least one");
+        others.iter().rev().for_each(|seat| push(&mut lobby.vacant, seat));
+        NonNull::from(first)
+    }
+
+    /// Marks a seat that is in no list as taken.
+    fn sit_down(this: &Arc<Self>, node: NonNull<Place<S>>) -> Seat<S> {
+        // SAFETY: nodes live as long as the roster (Q2).
+        let (chunk, bit) = unsafe { node.as_ref() }.bit();
+        // ORDERING: SeqCst RMW and fence: Q4.
+        chunk.taken.fetch_or(bit, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         Seat { roster: Arc::clone(this), node, not_sync: PhantomData }
     }
 
-    /// Looks at every seat ever linked, vacant ones too (their state is quiet, Q5).
-    pub(crate) fn visit(&self, mut look: impl FnMut(&S)) {
-        // ORDERING: Acquire: partner is the linking exchange; older nodes were published by theirs.
-        let mut walk = self.head.load(Ordering::Acquire);
-        // SAFETY: linked nodes live as long as the roster (Q2).
-        while let Some(node) = unsafe { walk.as_ref() } {
-            look(&node.state);
-            walk = node.next;
+    /// Marks a taken seat as vacant and lists it.
+    fn stand_up(&self, node: &Place<S>) {
+        let (chunk, bit) = node.bit();
+        let laden = node.laden.take();
+        // ORDERING: Release: partner is the Acquire load of `visit` (Q5).
+        chunk.taken.fetch_and(!bit, Ordering::Release);
+        let mut lobby = self.lobby.lock();
+        if laden {
+            push(&mut lobby.laden, node);
+            // ORDERING: Relaxed, as in `pop_laden`.
+            self.laden.fetch_add(1, Ordering::Relaxed);
+        } else {
+            push(&mut lobby.vacant, node);
         }
+    }
+
+    /// Vacates an abandoned seat (Q6).
+    ///
+    /// # Safety
+    /// The seat is one of this roster, was [abandoned](Seat::abandon), and is vacated once; its state is quiet (Q5), and the caller does not touch it any more.
+    pub(crate) unsafe fn vacate(&self, seat: Address<S>, laden: bool) {
+        // SAFETY: nodes live as long as the roster (Q2), and the seat is one of it.
+        let node = unsafe { seat.0.as_ref() };
+        // The caller stands for the owner.
+        node.laden.set(laden);
+        self.stand_up(node);
+    }
+
+    /// Looks at every taken seat, abandoned ones too. Behind a SeqCst fence, the rest are quiet or see what came before the fence (Q4, Q5).
+    pub(crate) fn visit(&self, mut look: impl FnMut(&S)) {
+        for chunk in self.chunks() {
+            // ORDERING: Acquire: partner is the Release of `stand_up` (Q5).
+            let mut taken = chunk.taken.load(Ordering::Acquire);
+            while taken != 0 {
+                look(&chunk.seats[taken.trailing_zeros() as usize].state);
+                taken &= taken - 1;
+            }
+        }
+    }
+
+    /// Looks at every seat there is, vacant ones too: for what stays with a seat when its owner leaves.
+    pub(crate) fn visit_all(&self, mut look: impl FnMut(&S)) {
+        self.chunks().flat_map(|chunk| &chunk.seats).for_each(|seat| look(&seat.state));
+    }
+
+    fn chunks(&self) -> impl Iterator<Item = &Chunk<S>> {
+        // ORDERING: Acquire: partner is the Release store of `add_chunk`; older chunks were published by theirs.
+        // SAFETY: linked chunks live as long as the roster (Q2).
+        let newest = unsafe { self.newest.load(Ordering::Acquire).as_ref() };
+        // SAFETY: as above.
+        std::iter::successors(newest, |chunk| unsafe { chunk.older.as_ref() })
     }
 }
 
-impl<S: Send + Sync> Roster<S> {
-    /// Vacates an abandoned seat (Q6), of which `state` is the state.
-    ///
-    /// # Safety
-    /// The seat was [abandoned](Seat::abandon), and is vacated once; its state is quiet (Q5), and the caller does not touch it any more.
-    pub(crate) unsafe fn vacate(&self, state: &S) {
-        // ORDERING: Acquire, as in `visit`.
-        let mut walk = self.head.load(Ordering::Acquire);
-        // SAFETY: linked nodes live as long as the roster (Q2).
-        while let Some(node) = unsafe { walk.as_ref() } {
-            if std::ptr::eq(&raw const node.state, state) {
-                return self.set_vacant(node);
-            }
-            walk = node.next;
-        }
+/// How many seats come after the chunk `older`: as many as there are, up to a limit.
+fn size_after<S>(older: Option<&Chunk<S>>) -> usize {
+    match older {
+        None => 1,
+        Some(first) if first.older.is_null() => first.seats.len(),
+        Some(older) => (2 * older.seats.len()).min(LARGEST),
     }
+}
 
-    fn set_vacant(&self, node: &Node<S>) {
-        // ORDERING: Release: partner is the Acquire exchange of `take_vacant` (Q3).
-        node.taken.store(false, Ordering::Release);
-        self.vacant.fetch_add(1, Ordering::Relaxed);
+impl<S> Node<S> {
+    /// The chunk of this seat, and its bit there.
+    fn bit(&self) -> (&Chunk<S>, u64) {
+        // SAFETY: set when the chunk was made; chunks live as long as the roster (Q2), and so as long as their nodes.
+        (unsafe { &*self.chunk }, 1 << self.number)
     }
+}
+
+/// Takes the first seat out of a list. The caller holds the lock.
+fn pop<S>(list: &mut *const Place<S>) -> Option<NonNull<Place<S>>> {
+    let first = NonNull::new(list.cast_mut())?;
+    // SAFETY: nodes live as long as the roster (Q2), whose lock the caller holds.
+    *list = unsafe { first.as_ref() }.next.get();
+    Some(first)
+}
+
+/// Puts a seat into a list. The caller holds the lock.
+fn push<S>(list: &mut *const Place<S>, seat: &Place<S>) {
+    seat.next.set(*list);
+    *list = seat;
 }
 
 impl<S> Drop for Roster<S> {
     fn drop(&mut self) {
         // ORDERING: Relaxed: the last owner of the Arc is alone.
-        let mut walk = self.head.load(Ordering::Relaxed);
+        let mut walk = self.newest.load(Ordering::Relaxed);
         while !walk.is_null() {
-            // SAFETY: every node was leaked from a box in `link` and is freed once, here.
-            let node = unsafe { Box::from_raw(walk) };
-            walk = node.next;
+            // SAFETY: every chunk was made from a box in `add_chunk` and is freed once, here.
+            let chunk = unsafe { Box::from_raw(walk) };
+            walk = chunk.older;
         }
     }
 }
@@ -203,9 +333,23 @@ impl<S: Send + Sync> Seat<S> {
         let node = unsafe { &*self.node.as_ptr().cast_const() };
         &node.state
     }
-}
 
-impl<S: Send + Sync> Seat<S> {
+    /// Says whether the seat is laden when it is left. Not laden if nobody says so.
+    pub(crate) fn set_laden(&self, laden: bool) {
+        // SAFETY: as in `deref`.
+        let node = unsafe { self.node.as_ref() };
+        node.laden.set(laden);
+    }
+
+    /// Bytes of a seat with all that belongs to it.
+    #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+    pub(crate) const BYTES: usize = size_of::<Place<S>>();
+
+    /// The name of the seat.
+    pub(crate) fn address(&self) -> Address<S> {
+        Address(self.node)
+    }
+
     /// Leaves the seat as it is, taken by nobody (Q6). Writes nothing to it.
     pub(crate) fn abandon(self) {
         let this = ManuallyDrop::new(self);
@@ -228,108 +372,6 @@ impl<S: Send + Sync> Drop for Seat<S> {
     fn drop(&mut self) {
         // SAFETY: as in `deref`.
         let node = unsafe { self.node.as_ref() };
-        self.roster.set_vacant(node);
-    }
-}
-
-#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
-mod tests {
-    use super::*;
-    use crate::sync::AtomicU64;
-
-    fn count<S: Send + Sync>(roster: &Roster<S>) -> usize {
-        let mut seats = 0;
-        roster.visit(|_| seats += 1);
-        seats
-    }
-
-    #[test]
-    fn a_vacated_seat_is_taken_again() {
-        let roster = Roster::<AtomicU64>::new();
-        let first = Roster::join(&roster, || AtomicU64::new(1));
-        let second = Roster::join(&roster, || AtomicU64::new(2));
-        assert_eq!(count(&roster), 2);
-        drop(first);
-        let third = Roster::join(&roster, || AtomicU64::new(3));
-        assert_eq!(count(&roster), 2);
-        assert_eq!(third.load(Ordering::Relaxed), 1, "the state stays as it was left");
-        assert_eq!(second.load(Ordering::Relaxed), 2);
-    }
-
-    #[test]
-    fn a_thread_that_panics_gives_its_seat_back() {
-        let roster = Roster::<AtomicU64>::new();
-        for _ in 0..10 {
-            let roster = Arc::clone(&roster);
-            let outcome = std::thread::spawn(move || {
-                let _seat = Roster::join(&roster, || AtomicU64::new(0));
-                std::panic::resume_unwind(Box::new("on purpose"));
-            });
-            assert!(outcome.join().is_err());
-        }
-        assert_eq!(count(&roster), 1);
-    }
-
-    #[test]
-    fn an_abandoned_seat_is_nobodys_until_it_is_vacated() {
-        let roster = Roster::<AtomicU64>::new();
-        Roster::join(&roster, || AtomicU64::new(1)).abandon();
-        drop(Roster::join(&roster, || AtomicU64::new(2)));
-        assert_eq!((count(&roster), Arc::strong_count(&roster)), (2, 1));
-        roster.visit(|seat| {
-            if seat.load(Ordering::Relaxed) == 1 {
-                // SAFETY: abandoned above, and vacated here only.
-                unsafe { roster.vacate(seat) };
-            }
-        });
-        let seats: Vec<_> = (0..2).map(|_| Roster::join(&roster, || AtomicU64::new(3))).collect();
-        assert_eq!((count(&roster), seats.len()), (2, 2), "both are taken again");
-    }
-
-    #[test]
-    fn thousands_of_threads_find_a_seat_each() {
-        let roster = Roster::<AtomicU64>::new();
-        let seats: Vec<_> =
-            (0..2_000).map(|_| Roster::join(&roster, || AtomicU64::new(0))).collect();
-        seats.iter().for_each(|seat| seat.store(1, Ordering::Relaxed));
-        let mut sum = 0;
-        roster.visit(|seat| sum += seat.load(Ordering::Relaxed));
-        assert_eq!(sum, 2_000);
-    }
-
-    #[test]
-    fn only_a_wanted_vacant_seat_is_taken() {
-        let roster = Roster::<AtomicU64>::new();
-        let seats: Vec<_> = (0..5).map(|n| Roster::join(&roster, || AtomicU64::new(n))).collect();
-        let three = |seat: &AtomicU64| seat.load(Ordering::Relaxed) == 3;
-        assert!(Roster::take_vacant(&roster, three).is_none(), "taken seats are nobody else's");
-        drop(seats);
-        assert!(Roster::take_vacant(&roster, three).is_some());
-    }
-}
-
-#[cfg(all(test, quintet_loom))]
-mod loom_tests {
-    use super::*;
-    use crate::sync::{AtomicU64, thread};
-
-    /// Two threads join, write and leave: each seat has one owner, and who takes a seat over sees what was left (Q1, Q3).
-    #[test]
-    fn loom_seats_have_one_owner() {
-        loom::model(|| {
-            let roster = Roster::<AtomicU64>::new();
-            let work = |roster: Arc<Roster<AtomicU64>>| {
-                let seat = Roster::join(&roster, || AtomicU64::new(0));
-                let seen = seat.load(Ordering::Relaxed);
-                seat.store(seen + 1, Ordering::Relaxed);
-            };
-            let other = Arc::clone(&roster);
-            let thread = thread::spawn(move || work(other));
-            work(Arc::clone(&roster));
-            thread.join().unwrap();
-            let mut sum = 0;
-            roster.visit(|seat| sum += seat.load(Ordering::Relaxed));
-            assert_eq!(sum, 2);
-        });
+        self.roster.stand_up(node);
     }
 }

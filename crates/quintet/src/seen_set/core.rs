@@ -198,7 +198,7 @@ impl Core {
     /// Records: exact when nobody inserts.
     pub(crate) fn len(&self) -> u64 {
         let mut sum = 0;
-        self.desks.visit(|desk| sum += desk.inserted());
+        self.desks.visit_all(|desk| sum += desk.inserted());
         sum
     }
 

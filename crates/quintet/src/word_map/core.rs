@@ -107,7 +107,7 @@ impl Core {
     /// Entries: exact when nobody writes.
     pub(crate) fn len(&self) -> usize {
         let mut sum = 0;
-        self.tallies.visit(|tally| sum += tally.live());
+        self.tallies.visit_all(|tally| sum += tally.live());
         usize::try_from(sum).unwrap_or(0)
     }
 

@@ -36,7 +36,7 @@ fn quiet_handles_and_single_pins_cost_nobody_a_barrier() {
     drop((quiet, pinning));
     assert_eq!(domain.core.light.load(Ordering::Relaxed), 1, "this thread's own is left");
     let mut unfenced = 0;
-    domain.core.roster.visit(|seat| unfenced += usize::from(!seat.is_fenced()));
+    domain.core.roster.visit_all(|seat| unfenced += usize::from(!seat.is_fenced()));
     assert_eq!(unfenced, 1, "what is counted is what is light (F1)");
     drop(domain);
     assert_eq!(drops.load(Ordering::SeqCst), 9 * BATCH);
