@@ -8,6 +8,7 @@
 //! | `seat` | what a reader announces, and its private lists |
 //! | `section` | [`Section`]: inside a read section; [`Visit`]: one operation there |
 //! | `handle` | [`Handle`]: a seat that pins; [`QuietHandle`]: a seat that lives inside and names its quiet points |
+//! | `books` | [`Books`]: what a seat counts for its table |
 //! | `local` | the calling thread's own seat, for `pin()` without a handle |
 //! | `collect` | sealing, scanning, freeing |
 //! | `light` | who announces without a fence, and the barrier this needs |
@@ -74,6 +75,7 @@
 //! The thread-local seats of threads that did not come along are vacated; handles of such threads stay
 //! where they are and at worst hold memory back.
 
+mod books;
 mod collect;
 mod domain;
 mod handle;
@@ -90,6 +92,7 @@ mod shuttle_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
 
+pub use books::Books;
 pub use collect::{BATCH, BATCH_BYTES};
 pub use domain::{Backlog, Domain};
 pub use handle::{Handle, Offline, QuietHandle};

@@ -1,5 +1,6 @@
 //! Inside a read section.
 
+use super::books::Books;
 use super::collect;
 use super::domain::Core;
 use super::retired::Retired;
@@ -71,7 +72,13 @@ impl<'a> Spot<'a> {
     }
 }
 
-impl Brief<'_> {
+impl<'a> Brief<'a> {
+    /// The books of this seat.
+    #[inline(always)]
+    pub fn books(&self) -> &'a Books {
+        &self.seat.books
+    }
+
     /// To be asked after each load of a shared pointer: may it be followed? If not, give up (E3).
     #[inline(always)]
     #[must_use]
@@ -125,6 +132,12 @@ impl<'a> Visit<'a> {
     #[inline(always)]
     pub fn peek(&self) -> Peek<'a> {
         Peek::new(self.core, self.upper.get())
+    }
+
+    /// The books of this seat.
+    #[inline(always)]
+    pub fn books(&self) -> &'a Books {
+        &self.seat.books
     }
 
     /// To be asked after each load of a shared pointer: may it be followed? If not, start again from the root (E3).

@@ -17,14 +17,13 @@
 //! Together: at each moment at most one place of k in the whole chain is LIVE or decides for k, and a frozen place does not
 //! change any more, so that everybody who meets it goes the same way.
 
-use super::access::{Access, Tally};
+use super::access::Access;
 use super::builder::Settings;
 use super::table::{Probe, Seen, Table};
 use super::word::{GROUPS, State};
-use crate::reclaim::{Brief, Domain, Section};
+use crate::reclaim::{Books, Brief, Domain, Section};
 use crate::region::AllocError;
-use crate::roster::Roster;
-use crate::sync::{Arc, AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering};
+use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering};
 use std::ptr;
 
 /// What a writer wants to happen to a key.
@@ -79,7 +78,6 @@ pub(crate) struct Core {
     pub(super) root: CachePadded<AtomicPtr<Table>>,
     pub(super) settings: Settings,
     pub(super) domain: Domain,
-    pub(super) tallies: Arc<Roster<Tally>>,
     /// Tables made so far.
     pub(super) made: AtomicU64,
     /// Migrations completed.
@@ -96,7 +94,6 @@ impl Core {
             root: CachePadded::new(AtomicPtr::new(ptr::null_mut())),
             settings,
             domain: Domain::new(),
-            tallies: Roster::new(),
             made: AtomicU64::new(0),
             migrations: AtomicUsize::new(0),
             again: AtomicUsize::new(0),
@@ -106,9 +103,7 @@ impl Core {
 
     /// Entries: exact when nobody writes.
     pub(crate) fn len(&self) -> usize {
-        let mut sum = 0;
-        self.tallies.visit(|tally| sum += tally.live());
-        usize::try_from(sum).unwrap_or(0)
+        usize::try_from(self.domain.live()).unwrap_or(0)
     }
 
     /// Follows a link of the chain, if the section may.
@@ -277,7 +272,7 @@ impl Core {
             let Act::Put(value) = decide(None) else {
                 return Some(((None, None), Due::Nothing));
             };
-            let due = aim.take(value).then(|| self.account_added(access, table))?;
+            let due = aim.take(value).then(|| Self::account_added(brief.books(), table))?;
             return Some(((None, Some(value)), due));
         }
         let found = aim.find()?;
@@ -288,7 +283,7 @@ impl Core {
                 aim.replace(found, value).then_some(((before, Some(value)), Due::Nothing))
             }
             Act::Remove => {
-                let due = aim.remove(found).then(|| self.account_removed(access, table))?;
+                let due = aim.remove(found).then(|| Self::account_removed(brief.books(), table))?;
                 Some(((before, None), due))
             }
         }
@@ -319,7 +314,8 @@ impl Core {
                 return None;
             }
             if Self::exchange(&probe, seen, after) {
-                return Some(((before, after), self.account(access, table, seen.state, after)));
+                let due = Self::account(brief.books(), table, seen.state, after);
+                return Some(((before, after), due));
             }
         }
     }
@@ -352,7 +348,7 @@ impl Core {
     ) -> Result<(Change, Due), AllocError> {
         let section = access.enter(self);
         loop {
-            match self.try_apply(access, &section, key, decide) {
+            match self.try_apply(&section, key, decide) {
                 Ok(outcome) => return Ok(outcome),
                 Err(Stop::Restart) => {}
                 Err(Stop::Alloc(error)) => return Err(error),
@@ -362,7 +358,6 @@ impl Core {
 
     fn try_apply(
         &self,
-        access: &Access,
         section: &Section<'_>,
         key: u64,
         decide: &mut impl FnMut(Option<u64>) -> Act,
@@ -409,7 +404,7 @@ impl Core {
                     }
                 }
                 if Self::exchange(&probe, seen, after) {
-                    let due = self.account(access, table, seen.state, after);
+                    let due = Self::account(section.books(), table, seen.state, after);
                     return Ok(((before, after), due));
                 }
             }
@@ -432,15 +427,15 @@ impl Core {
         }
     }
 
-    /// Keeps the books after an exchange.
+    /// Keeps the books after an exchange (A1).
     #[inline(always)]
-    fn account(&self, access: &Access, table: &Table, from: State, after: Option<u64>) -> Due {
+    fn account(books: &Books, table: &Table, from: State, after: Option<u64>) -> Due {
         match (from, after) {
             (State::Live, Some(_)) => Due::Nothing,
-            (State::Live, None) => self.account_removed(access, table),
-            (State::Empty, _) => self.account_added(access, table),
+            (State::Live, None) => Self::account_removed(books, table),
+            (State::Empty, _) => Self::account_added(books, table),
             _ => {
-                access.tally(self).add(1);
+                books.add(1);
                 Due::Nothing
             }
         }
@@ -448,18 +443,22 @@ impl Core {
 
     /// An EMPTY slot was used.
     #[inline(always)]
-    fn account_added(&self, access: &Access, table: &Table) -> Due {
-        let tally = access.tally(self);
-        tally.add(1);
-        if tally.count_used(table) { Due::Growing } else { Due::Nothing }
+    fn account_added(books: &Books, table: &Table) -> Due {
+        books.add(1);
+        match books.count_used(table.plan().id, table.batch()) {
+            Some(used) if table.add_used(used) >= table.threshold() => Due::Growing,
+            _ => Due::Nothing,
+        }
     }
 
     /// An entry was removed.
     #[inline(always)]
-    fn account_removed(&self, access: &Access, table: &Table) -> Due {
-        let tally = access.tally(self);
-        tally.add(-1);
-        if tally.count_removed(table) { Due::Shrinking } else { Due::Nothing }
+    fn account_removed(books: &Books, table: &Table) -> Due {
+        books.add(-1);
+        match books.count_removed(table.plan().id, table.batch()) {
+            Some(removed) if table.add_removed(removed) => Due::Shrinking,
+            _ => Due::Nothing,
+        }
     }
 }
 
