@@ -17,11 +17,10 @@
 //! Together: at each moment at most one place of k in the whole chain is LIVE or decides for k, and a frozen place does not
 //! change any more, so that everybody who meets it goes the same way.
 
-use super::access::Access;
 use super::builder::Settings;
 use super::table::{Probe, Seen, Table};
 use super::word::{GROUPS, State};
-use crate::reclaim::{Books, Brief, Domain, Section};
+use crate::reclaim::{Access, Books, Check, Domain, Section, Usual};
 use crate::region::AllocError;
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering};
 use std::ptr;
@@ -124,8 +123,8 @@ impl Core {
 
     /// The value of `key`.
     #[inline]
-    pub(crate) fn get(&self, access: &Access, key: u64) -> Option<u64> {
-        let glance = access.enter_briefly(self).and_then(|brief| {
+    pub(crate) fn get(&self, access: &impl Access, key: u64) -> Option<u64> {
+        let glance = access.usual().and_then(|brief| {
             let value = self.lone(&brief).and_then(|table| table.glance(key));
             brief.leave_alone();
             value
@@ -135,7 +134,7 @@ impl Core {
 
     /// The table, if there is just one.
     #[inline(always)]
-    fn lone<'s>(&self, brief: &'s Brief<'_>) -> Option<&'s Table> {
+    fn lone<'s>(&self, brief: &'s impl Check) -> Option<&'s Table> {
         // ORDERING: Acquire: partner is the exchange that published the table.
         let table = self.root.load(Ordering::Acquire);
         if !brief.check() {
@@ -167,8 +166,8 @@ impl Core {
     /// A lookup that takes its share of the work and goes along the chain.
     #[cold]
     #[inline(never)]
-    fn get_slow(&self, access: &Access, key: u64) -> Option<u64> {
-        let section = access.enter(self);
+    fn get_slow(&self, access: &impl Access, key: u64) -> Option<u64> {
+        let section = access.section();
         loop {
             let value = Self::follow(&section, &self.root).and_then(|root| {
                 let Some(table) = root else { return Ok(None) };
@@ -212,8 +211,8 @@ impl Core {
     }
 
     /// Several lookups; the memory of all is asked for before the first is compared.
-    pub(crate) fn get_many(&self, access: &Access, keys: &[u64], values: &mut [Option<u64>]) {
-        let section = access.enter(self);
+    pub(crate) fn get_many(&self, access: &impl Access, keys: &[u64], values: &mut [Option<u64>]) {
+        let section = access.section();
         self.prefetch_in(&section, keys.iter().copied());
         for (&key, value) in keys.iter().zip(values) {
             let glance =
@@ -223,8 +222,8 @@ impl Core {
     }
 
     /// Asks the cache for the places of `keys`.
-    pub(crate) fn prefetch(&self, access: &Access, keys: impl Iterator<Item = u64>) {
-        self.prefetch_in(&access.enter(self), keys);
+    pub(crate) fn prefetch(&self, access: &impl Access, keys: impl Iterator<Item = u64>) {
+        self.prefetch_in(&access.section(), keys);
     }
 
     #[inline(always)]
@@ -238,7 +237,7 @@ impl Core {
     #[inline]
     pub(crate) fn apply(
         &self,
-        access: &Access,
+        access: &impl Access,
         key: u64,
         expect: Expect,
         mut decide: impl FnMut(Option<u64>) -> Act,
@@ -260,12 +259,12 @@ impl Core {
     #[inline(always)]
     fn apply_at_home(
         &self,
-        access: &Access,
+        access: &impl Access,
         key: u64,
         expect: Expect,
         decide: &mut impl FnMut(Option<u64>) -> Act,
     ) -> Option<(Change, Due)> {
-        let brief = access.enter_briefly(self)?;
+        let brief = access.usual()?;
         let table = self.lone(&brief)?;
         let aim = table.aim(key)?;
         if expect == Expect::Either && aim.is_free() {
@@ -293,11 +292,11 @@ impl Core {
     #[inline(never)]
     fn apply_at_once(
         &self,
-        access: &Access,
+        access: &impl Access,
         key: u64,
         decide: &mut impl FnMut(Option<u64>) -> Act,
     ) -> Option<(Change, Due)> {
-        let brief = access.enter_briefly(self)?;
+        let brief = access.usual()?;
         let table = self.lone(&brief)?;
         let mut probe = table.probe(key);
         loop {
@@ -342,11 +341,11 @@ impl Core {
     #[inline(never)]
     fn apply_slow(
         &self,
-        access: &Access,
+        access: &impl Access,
         key: u64,
         decide: &mut impl FnMut(Option<u64>) -> Act,
     ) -> Result<(Change, Due), AllocError> {
-        let section = access.enter(self);
+        let section = access.section();
         loop {
             match self.try_apply(&section, key, decide) {
                 Ok(outcome) => return Ok(outcome),
