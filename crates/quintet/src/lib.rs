@@ -44,6 +44,10 @@ mod sync;
 #[allow(dead_code)] // the cache above uses its share
 mod tier_cache;
 
+/// How a thread is inside of a table: what a handle or guard is made with. Code that takes handles of every kind names these.
+pub mod access {
+    pub use crate::reclaim::{Access, Handle, Hold, Pinned, QuietHandle, ThreadSeat};
+}
 pub mod item_set;
 pub mod seen_set;
 pub mod twin_map;
@@ -61,8 +65,8 @@ pub use word_map::WordMap;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::reclaim::{
-        BATCH, BATCH_BYTES, Backlog, Brief, Domain, Freed, Handle, Offline, Peek, QuietHandle,
-        Retired, Section, Spot, Visit,
+        Access, BATCH, BATCH_BYTES, Backlog, Books, Brief, Check, Domain, Freed, Handle, Held,
+        Hold, Offline, Peek, Pinned, QuietHandle, Retired, Section, Spot, ThreadSeat, Usual, Visit,
     };
     pub use crate::region::heap::{Buffer, MAPPED_FROM, PIECE, Zeroed};
     pub use crate::sync::barrier::Barrier;

@@ -2,7 +2,8 @@
 //! Run under AddressSanitizer too; without it, an item knows when it is used after its drop.
 
 use quintet::ItemSet;
-use quintet::item_set::{Entrance, Handle, Item, Keyed};
+use quintet::access::Hold;
+use quintet::item_set::{Handle, Item, Keyed};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::mem::forget;
@@ -117,7 +118,7 @@ fn replaced_in_the_old_table(set: &'static Set, victim: u64, read: impl FnOnce()
     read();
 }
 
-fn lookup_beside<E: Entrance>(handle: &'static Handle<'static, Box<Record>, Same, E>, victim: u64) {
+fn lookup_beside<A: Hold>(handle: &'static Handle<'static, Box<Record>, Same, A>, victim: u64) {
     let set = handle.set();
     in_the_next_match(move || {
         replaced_in_the_old_table(set, victim, move || assert!(handle.get(&0).is_some()));

@@ -164,7 +164,7 @@ const DEEDS: [(&str, Deed); 7] = [
 
 /// Operations that come by all places, by a handle and by a guard.
 fn operate(set: &Set) {
-    fn each<E: quintet::item_set::Entrance>(
+    fn each<E: quintet::access::Hold>(
         handle: &quintet::item_set::Handle<'_, Box<Record>, impl std::hash::BuildHasher, E>,
     ) {
         assert!(handle.get(&Key(1)).is_some());

@@ -2,6 +2,7 @@
 //! Run under AddressSanitizer too; without it, freed tables are unmapped, and touching one ends the process.
 
 use quintet::WordMap;
+use quintet::access::Access;
 use quintet::word_map::Handle;
 use std::cell::{Cell, RefCell};
 use std::mem::forget;
@@ -63,7 +64,7 @@ fn an_iterator_made_by_the_closure_of_an_update_stays_protected() {
 
 type Map = WordMap<u64, u64>;
 type Deed = fn(&Arc<Map>);
-type Operation = fn(&Handle<'_, u64, u64>, &mut dyn FnMut());
+type Operation<A> = fn(&Handle<'_, u64, u64, A>, &mut dyn FnMut());
 
 const KEYS: u64 = 100;
 
@@ -108,54 +109,56 @@ const DEEDS: [(&str, Deed); 7] = [
 ];
 
 /// Operations that call user code, each with what it calls.
-const OPERATIONS: [(&str, Operation); 8] = [
-    ("update", |handle, inside| {
-        handle.update(1, |value| {
-            inside();
-            value
-        });
-    }),
-    ("alter a present key", |handle, inside| {
-        handle.alter(2, |found| {
-            inside();
-            found
-        });
-    }),
-    ("alter an absent key", |handle, inside| {
-        handle.alter(7_777, |found| {
-            inside();
-            found
-        });
-    }),
-    ("remove by alter", |handle, inside| {
-        handle.alter(3, |_| {
-            inside();
-            None
-        });
-    }),
-    ("get_or_insert_with", |handle, inside| {
-        handle.get_or_insert_with(4_444, || {
-            inside();
-            5
-        });
-    }),
-    ("retain", |handle, inside| {
-        handle.retain(|key, _| {
-            inside();
-            key != 5
-        });
-    }),
-    ("extend", |handle, inside| {
-        let mut map = handle.map();
-        map.extend((6..9).inspect(|_| inside()).map(|key| (key, key)));
-    }),
-    ("iterate", |handle, inside| handle.iter().for_each(|_| inside())),
-];
+fn operations<A: Access>() -> [(&'static str, Operation<A>); 8] {
+    [
+        ("update", |handle, inside| {
+            handle.update(1, |value| {
+                inside();
+                value
+            });
+        }),
+        ("alter a present key", |handle, inside| {
+            handle.alter(2, |found| {
+                inside();
+                found
+            });
+        }),
+        ("alter an absent key", |handle, inside| {
+            handle.alter(7_777, |found| {
+                inside();
+                found
+            });
+        }),
+        ("remove by alter", |handle, inside| {
+            handle.alter(3, |_| {
+                inside();
+                None
+            });
+        }),
+        ("get_or_insert_with", |handle, inside| {
+            handle.get_or_insert_with(4_444, || {
+                inside();
+                5
+            });
+        }),
+        ("retain", |handle, inside| {
+            handle.retain(|key, _| {
+                inside();
+                key != 5
+            });
+        }),
+        ("extend", |handle, inside| {
+            let mut map = handle.map();
+            map.extend((6..9).inspect(|_| inside()).map(|key| (key, key)));
+        }),
+        ("iterate", |handle, inside| handle.iter().for_each(|_| inside())),
+    ]
+}
 
 /// Each thing that user code can do, at each place where a map calls it, by a handle and by a guard.
 #[test]
 fn user_code_does_anything_anywhere() {
-    for (operation, operate) in OPERATIONS {
+    for (number, (operation, by_handle)) in operations().into_iter().enumerate() {
         for (name, deed) in DEEDS {
             for by_guard in [false, true] {
                 let map = Arc::new(Map::new());
@@ -167,8 +170,8 @@ fn user_code_does_anything_anywhere() {
                     }
                 };
                 let ended = catch_unwind(AssertUnwindSafe(|| match by_guard {
-                    false => operate(&map.handle(), inside),
-                    true => operate(&map.pin(), inside),
+                    false => by_handle(&map.handle(), inside),
+                    true => operations()[number].1(&map.pin(), inside),
                 }));
                 assert_eq!(ended.is_err(), name == "panic", "{name} in {operation}");
                 assert!(turns.get() > 0, "{operation} calls nothing");
@@ -192,7 +195,6 @@ fn what_is_forgotten_holds_memory_back_at_worst() {
     handle.insert(1, 1);
     forget(handle.iter());
     forget(handle.drain());
-    forget(map.pin());
     forget(map.pin().iter());
     forget(map.handle());
     move_on(&map);

@@ -13,12 +13,11 @@
 //! holds the item longer (E2), so nobody asks whether it still is the era. What replaces an item shows that one to its caller, and does ask.
 
 use super::core::{Core, Hint};
-use super::entrance::Entrance;
 use super::row::Row;
 use super::shard::{self, Shard};
 use super::table::{Raw, Table};
 use super::word::{Birth, tag_of};
-use crate::reclaim::{Peek, Visit};
+use crate::reclaim::{Hold, Peek, Visit};
 use crate::sync::prefetch::prefetch_write;
 use crate::sync::six::{Lanes, Six};
 use crate::sync::{AtomicPtr, MutexGuard, Ordering};
@@ -85,28 +84,28 @@ impl At<'_, '_> {
 impl Core {
     /// Works with the root in the usual case: it is alone, and the section may follow it. `None` says nothing.
     #[inline(always)]
-    pub(super) fn at_hand<E: Entrance, R>(
+    pub(super) fn at_hand<A: Hold, R>(
         &self,
-        entrance: &E,
+        access: &A,
         work: impl FnOnce(&Table) -> Option<R>,
     ) -> Option<R> {
-        if !E::REMEMBERS {
-            return self.alone_at(entrance.peek()).and_then(work);
+        if !A::REMEMBERS {
+            return self.alone_at(access.recall()).and_then(work);
         }
         // ORDERING: Acquire: partner is the exchange that published the table.
         let root = self.root.load(Ordering::Acquire);
-        if !entrance.knows(root.cast()) {
+        if !access.knows(root.cast()) {
             return None;
         }
         // SAFETY: O2; what is remembered is a table.
         work(unsafe { &*root })
     }
 
-    /// Lets an entrance remember the root, if it is alone (O1).
-    pub(super) fn acquaint<E: Entrance>(&self, entrance: &E) {
-        let looked = entrance.look();
-        if let Some(table) = self.alone_at(looked).filter(|_| E::REMEMBERS) {
-            entrance.remember(ptr::from_ref(table).cast(), looked);
+    /// Lets an access remember the root, if it is alone (O1).
+    pub(super) fn acquaint<A: Hold>(&self, access: &A) {
+        let looked = access.look();
+        if let Some(table) = self.alone_at(looked).filter(|_| A::REMEMBERS) {
+            access.remember(ptr::from_ref(table).cast(), looked);
         }
     }
 

@@ -3,7 +3,6 @@
 use super::ItemSet;
 use super::at_once::Wish;
 use super::core::Want;
-use super::entrance::{Entrance, Pinned, Quiet};
 use super::item::{Item, Pointer};
 use super::iter::Iter;
 use super::owned::{ArcRef, Removed};
@@ -11,7 +10,7 @@ use super::table::Table;
 use super::word::brought;
 use super::write::Unplaced;
 use crate::hash::DefaultHashBuilder;
-use crate::reclaim::{self, Peek, Visit};
+use crate::reclaim::{self, Hold, Peek, Pinned, QuietHandle, Visit};
 use crate::region::AllocError;
 use std::fmt;
 use std::hash::BuildHasher;
@@ -60,9 +59,9 @@ pub(crate) type KeyOf<P> = <<P as Pointer>::Item as Item>::Key;
 /// let handle = set.handle();
 /// std::thread::scope(|scope| scope.spawn(|| handle.get("apple").is_some()));
 /// ```
-pub struct Handle<'s, P: Pointer, S = DefaultHashBuilder, E: Entrance = Quiet> {
+pub struct Handle<'s, P: Pointer, S = DefaultHashBuilder, A: Hold = QuietHandle> {
     pub(super) set: &'s ItemSet<P, S>,
-    pub(super) entrance: E,
+    pub(super) access: A,
 }
 
 /// A guard: access through the calling thread's own seat, for as long as it lives.
@@ -72,7 +71,7 @@ pub type Pin<'s, P, S = DefaultHashBuilder> = Handle<'s, P, S, Pinned<'s>>;
 #[derive(Debug)]
 pub struct Offline<'h>(#[allow(dead_code)] reclaim::Offline<'h>);
 
-impl<P: Pointer, S, E: Entrance> fmt::Debug for Handle<'_, P, S, E> {
+impl<P: Pointer, S, A: Hold> fmt::Debug for Handle<'_, P, S, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handle").finish_non_exhaustive()
     }
@@ -80,34 +79,34 @@ impl<P: Pointer, S, E: Entrance> fmt::Debug for Handle<'_, P, S, E> {
 
 impl<'s, P: Pointer, S> Handle<'s, P, S> {
     pub(super) fn new(set: &'s ItemSet<P, S>) -> Self {
-        Self { set, entrance: Quiet::new(&set.core.domain) }
+        Self { set, access: set.core.domain.join_quiet() }
     }
 
     /// A quiet point: no reference is held, as the borrow checker has seen. What was removed before may be freed.
     #[inline]
     pub fn quiescent(&mut self) {
-        self.entrance.quiescent();
-        self.set.core.acquaint(&self.entrance);
+        self.access.quiescent();
+        self.set.core.acquaint(&self.access);
     }
 
     /// A quiet point that lasts until the guard drops: for threads that park.
     pub fn offline(&mut self) -> Offline<'_> {
-        Offline(self.entrance.offline())
+        Offline(self.access.offline())
     }
 
     /// A quiet point that also frees all it can, and gives back the memory of tables that were left.
     pub fn flush(&mut self) {
-        self.entrance.flush();
+        self.access.flush();
     }
 }
 
 impl<'s, P: Pointer, S> Pin<'s, P, S> {
     pub(super) fn pin(set: &'s ItemSet<P, S>) -> Self {
-        Self { set, entrance: Pinned::new(&set.core.domain) }
+        Self { set, access: Pinned::new(&set.core.domain) }
     }
 }
 
-impl<'s, P: Pointer, S, E: Entrance> Handle<'s, P, S, E> {
+impl<'s, P: Pointer, S, A: Hold> Handle<'s, P, S, A> {
     /// The set.
     pub fn set(&self) -> &'s ItemSet<P, S> {
         self.set
@@ -115,7 +114,7 @@ impl<'s, P: Pointer, S, E: Entrance> Handle<'s, P, S, E> {
 
     #[inline(always)]
     pub(super) fn visit<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R {
-        self.entrance.visit(work)
+        self.access.view(work)
     }
 
     /// An item that this access found, for as long as it is borrowed.
@@ -147,7 +146,7 @@ impl<'s, P: Pointer, S, E: Entrance> Handle<'s, P, S, E> {
     }
 }
 
-impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
+impl<P: Pointer, S: BuildHasher, A: Hold> Handle<'_, P, S, A> {
     /// The item of `key`.
     #[inline(always)]
     pub fn get(&self, key: &KeyOf<P>) -> Option<&P::Item> {
@@ -175,13 +174,13 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     /// Works with the root in the usual case. `None` says nothing.
     #[inline(always)]
     pub(super) fn at_hand<R>(&self, work: impl FnOnce(&Table) -> Option<R>) -> Option<R> {
-        self.set.core.at_hand(&self.entrance, work)
+        self.set.core.at_hand(&self.access, work)
     }
 
     /// A look with what the section remembers.
     #[inline(always)]
     pub(super) fn peek(&self) -> Peek<'_> {
-        self.entrance.peek()
+        self.access.recall()
     }
 
     #[inline(always)]
@@ -199,7 +198,7 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
             return item;
         }
         let item = self.visit(|visit| self.set.core.get(visit, hash, same));
-        self.set.core.acquaint(&self.entrance);
+        self.set.core.acquaint(&self.access);
         item
     }
 
@@ -254,7 +253,7 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     }
 
     /// Puts an item into the set. Hands back the one it replaces as an owner, which drops it when that is safe.
-    pub fn put_owned(&self, item: impl Into<P>) -> Option<Removed<'_, P, S, E>> {
+    pub fn put_owned(&self, item: impl Into<P>) -> Option<Removed<'_, P, S, A>> {
         Removed::new(self, expect(self.write_item(Want::Put, item.into())).0)
     }
 
@@ -284,7 +283,7 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     }
 
     /// Removes the item of `key`. Hands it back as an owner, which drops it when that is safe.
-    pub fn remove_owned(&self, key: &KeyOf<P>) -> Option<Removed<'_, P, S, E>> {
+    pub fn remove_owned(&self, key: &KeyOf<P>) -> Option<Removed<'_, P, S, A>> {
         let same = ItemSet::<P, S>::matcher(key);
         let written = self.write(self.set.hash_of(key), same, Want::Remove, None);
         Removed::new(self, expect(written).0)
@@ -373,7 +372,7 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     }
 }
 
-impl<T: Item + Send + Sync, S: BuildHasher, E: Entrance> Handle<'_, Arc<T>, S, E> {
+impl<T: Item + Send + Sync, S: BuildHasher, A: Hold> Handle<'_, Arc<T>, S, A> {
     /// The item of `key` as the set holds it, to be cloned by those who want to keep it.
     ///
     /// ```

@@ -13,10 +13,10 @@
 
 use super::ItemSet;
 use super::at_once::Home;
-use super::entrance::Entrance;
 use super::handle::{Handle, KeyOf};
 use super::item::Pointer;
 use super::table::{Raw, Table};
+use crate::reclaim::Hold;
 use crate::sync::MODEL;
 use crate::sync::prefetch::prefetch_read;
 use std::borrow::Borrow;
@@ -26,7 +26,7 @@ use std::ptr;
 /// Keys whose memory is asked for at once.
 const GROUP: usize = if MODEL { 2 } else { 32 };
 
-impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
+impl<P: Pointer, S: BuildHasher, A: Hold> Handle<'_, P, S, A> {
     /// Looks up many keys at once: `items[i]` becomes the item of `keys[i]`. Each lookup is linearizable by itself.
     ///
     /// For large sets this is faster than one [`get`](Self::get) after the other: the memory of later keys is fetched while earlier ones are
@@ -130,8 +130,8 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     /// Asks for all keys, missing ones and doubles among them, in groups of every length.
-    fn ask<E: Entrance>(
-        handle: &Handle<'_, Box<Record>, impl BuildHasher, E>,
+    fn ask<A: Hold>(
+        handle: &Handle<'_, Box<Record>, impl BuildHasher, A>,
         oracle: &HashMap<u64, u64>,
     ) {
         let keys: Vec<u64> = (0..600).map(|step| step * 7 % 500).collect();

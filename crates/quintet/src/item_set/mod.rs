@@ -3,7 +3,7 @@
 //! | Room | Holds |
 //! |---|---|
 //! | `item` | [`Item`], [`Keyed`], [`Pointer`]: what a set holds |
-//! | `handle`, `entrance`, `owned`, `iter` | a thread's access, and what it is given |
+//! | `handle`, `owned`, `iter` | a thread's access, and what it is given |
 //! | `core` | the pair of tables: find, put, remove |
 //! | `write` | the ways that a write takes |
 //! | `at_once`, `many` | the usual case of these, in few instructions; many lookups at once |
@@ -17,7 +17,6 @@
 mod at_once;
 mod builder;
 mod core;
-mod entrance;
 mod grow;
 mod handle;
 mod item;
@@ -45,7 +44,6 @@ mod shuttle_tests;
 mod tests;
 
 pub use builder::ItemSetBuilder;
-pub use entrance::{Entrance, Pinned, Quiet};
 pub use handle::{Handle, Offline, Pin};
 pub use item::{Item, Keyed, Pointer};
 pub use iter::Iter;

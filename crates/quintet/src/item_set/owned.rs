@@ -1,10 +1,10 @@
 //! Items beyond a reference: shared ones, and those that have left their set.
 
 use super::core::Outcome;
-use super::entrance::{Entrance, Quiet};
 use super::handle::Handle;
 use super::item::Pointer;
 use crate::hash::DefaultHashBuilder;
+use crate::reclaim::{Hold, QuietHandle};
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -13,19 +13,19 @@ use std::sync::Arc;
 
 /// An item that was taken out of a set, from [`Handle::put_owned`] or [`Handle::remove_owned`]. Others may still be reading it: dropping this
 /// hands it to the set, which drops it when nobody can refer to it any more. Forgetting this leaks the item.
-pub struct Removed<'h, P: Pointer, S = DefaultHashBuilder, E: Entrance = Quiet> {
-    handle: &'h Handle<'h, P, S, E>,
+pub struct Removed<'h, P: Pointer, S = DefaultHashBuilder, A: Hold = QuietHandle> {
+    handle: &'h Handle<'h, P, S, A>,
     raw: *mut (),
     birth: u64,
 }
 
-impl<'h, P: Pointer, S, E: Entrance> Removed<'h, P, S, E> {
-    pub(super) fn new(handle: &'h Handle<'_, P, S, E>, outcome: Outcome) -> Option<Self> {
+impl<'h, P: Pointer, S, A: Hold> Removed<'h, P, S, A> {
+    pub(super) fn new(handle: &'h Handle<'_, P, S, A>, outcome: Outcome) -> Option<Self> {
         outcome.taken.map(|birth| Self { handle, raw: outcome.before, birth })
     }
 }
 
-impl<P: Pointer, S, E: Entrance> Deref for Removed<'_, P, S, E> {
+impl<P: Pointer, S, A: Hold> Deref for Removed<'_, P, S, A> {
     type Target = P::Item;
 
     fn deref(&self) -> &P::Item {
@@ -34,13 +34,13 @@ impl<P: Pointer, S, E: Entrance> Deref for Removed<'_, P, S, E> {
     }
 }
 
-impl<P: Pointer, S, E: Entrance> Drop for Removed<'_, P, S, E> {
+impl<P: Pointer, S, A: Hold> Drop for Removed<'_, P, S, A> {
     fn drop(&mut self) {
         self.handle.retire(self.raw, self.birth);
     }
 }
 
-impl<P: Pointer, S, E: Entrance> fmt::Debug for Removed<'_, P, S, E>
+impl<P: Pointer, S, A: Hold> fmt::Debug for Removed<'_, P, S, A>
 where
     P::Item: fmt::Debug,
 {

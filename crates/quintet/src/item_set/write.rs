@@ -3,11 +3,11 @@
 use super::ItemSet;
 use super::at_once::{Taken, Wish};
 use super::core::{Hint, Outcome, Want};
-use super::entrance::Entrance;
 use super::handle::{Handle, expect};
 use super::item::Pointer;
 use super::shard::Shard;
 use super::table::Table;
+use crate::reclaim::Hold;
 use crate::region::AllocError;
 use crate::sync::MutexGuard;
 use crate::sync::prefetch::prefetch_read;
@@ -55,7 +55,7 @@ impl<P: Pointer> Drop for Unplaced<P> {
     }
 }
 
-impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
+impl<P: Pointer, S: BuildHasher, A: Hold> Handle<'_, P, S, A> {
     /// Puts an item whose hash is known.
     #[inline(always)]
     pub(super) fn put_unplaced(&self, hash: u32, item: Unplaced<P>) -> Option<&P::Item> {
@@ -236,7 +236,7 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
     ) -> Result<(Outcome, Option<P>), AllocError> {
         let raw = item.as_ref().map_or(ptr::null_mut(), |item| item.0);
         let outcome = self.visit(|visit| self.set.core.write(visit, hash, same, want, raw))?;
-        self.set.core.acquaint(&self.entrance);
+        self.set.core.acquaint(&self.access);
         match item {
             Some(item) if outcome.placed => {
                 std::mem::forget(item);

@@ -156,6 +156,13 @@ impl Domain {
         self.core.pulse.returns.load(Ordering::Relaxed) != 0
     }
 
+    /// Entries that the books of all seats have seen come, less those they have seen go: exact when nobody writes (A1, A2).
+    pub fn live(&self) -> i64 {
+        let mut sum = 0;
+        self.core.roster.visit_all(|seat| sum += seat.books.live());
+        sum
+    }
+
     /// How much waits.
     pub fn backlog(&self) -> Backlog {
         let mut backlog = Backlog {

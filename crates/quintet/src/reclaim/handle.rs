@@ -21,9 +21,10 @@
 use super::collect;
 use super::domain::{Core, Domain};
 use super::seat::{DUE, SeatState};
-use super::section::{Peek, Section, Spot, Visit};
+use super::section::{Held, Peek, Section, Spot, Visit};
 use crate::roster::Seat;
 use crate::sync::{Arc, Ordering};
+use std::cell::Cell;
 
 /// A registered seat: each read section is entered by [`pin`](Self::pin).
 #[derive(Debug)]
@@ -39,7 +40,20 @@ pub struct Handle {
 #[derive(Debug)]
 pub struct QuietHandle {
     inner: Handle,
+    memory: Memory,
 }
+
+/// A table that a quiet handle has seen since its last quiet point (H4).
+#[derive(Debug)]
+pub(super) struct Memory {
+    /// Its address.
+    known: Cell<usize>,
+    /// What the section announced as its last era when it looked: at most what it announces now. 0, which is no era, before.
+    upper: Cell<u64>,
+}
+
+/// The address of no table, and not null either, which is what a root is at first.
+const NOTHING: usize = 1;
 
 /// While this lives, its [`QuietHandle`] is outside and holds nothing back.
 #[derive(Debug)]
@@ -94,16 +108,66 @@ impl Drop for Handle {
     }
 }
 
+impl Memory {
+    fn new() -> Self {
+        Self { known: Cell::new(NOTHING), upper: Cell::new(0) }
+    }
+
+    #[inline(always)]
+    fn forget(&self) {
+        self.known.set(NOTHING);
+        self.upper.set(0);
+    }
+
+    #[inline(always)]
+    pub(super) fn knows(&self, table: *const ()) -> bool {
+        table.addr() == self.known.get()
+    }
+
+    #[inline(always)]
+    pub(super) fn remember(&self, table: *const (), looked: Peek<'_>) {
+        self.known.set(table.addr());
+        self.upper.set(looked.upper());
+    }
+
+    #[inline(always)]
+    pub(super) fn upper(&self) -> u64 {
+        self.upper.get()
+    }
+}
+
 impl QuietHandle {
     pub(super) fn new(domain: &Domain) -> Self {
         let core = Arc::clone(&domain.core);
-        let handle = Self { inner: Handle { seat: core.take_seat(), core } };
+        let inner = Handle { seat: core.take_seat(), core };
+        let handle = Self { inner, memory: Memory::new() };
         handle.go_inside();
         handle
     }
 
     fn go_inside(&self) {
         self.inner.seat.enter_unusual(&self.inner.core.pulse.era);
+    }
+
+    /// What it remembers.
+    #[inline(always)]
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Enters a section inside of the one that lasts until the next quiet point.
+    #[inline(always)]
+    pub(super) fn enter(&self) -> Section<'_> {
+        if !self.inner.seat.is_inside() {
+            self.go_inside(); // (E8)
+        }
+        self.inner.pin()
+    }
+
+    /// The seat and what it announces, in the usual case.
+    #[inline(always)]
+    pub(super) fn held(&self) -> Held<'_> {
+        Held::new(&self.inner.core, &self.inner.seat)
     }
 
     /// Loads shared pointers, without entering anything.
@@ -120,7 +184,7 @@ impl QuietHandle {
 
     /// The same for who remembers the [`upper`](Peek::upper) of an earlier look in the same section; 0 for none.
     #[inline(always)]
-    pub fn peek_at(&self, upper: u64) -> Peek<'_> {
+    pub(super) fn peek_at(&self, upper: u64) -> Peek<'_> {
         debug_assert!(upper <= self.inner.seat.upper());
         Peek::new(&self.inner.core, upper)
     }
@@ -128,6 +192,7 @@ impl QuietHandle {
     /// A quiet point: no reference is held. Everything retired before it may go.
     #[inline]
     pub fn quiescent(&mut self) {
+        self.memory.forget();
         if !self.inner.seat.is_fresh(&self.inner.core.pulse.era) {
             self.announce_anew();
         }
@@ -144,6 +209,7 @@ impl QuietHandle {
 
     /// A quiet point that lasts until the guard drops: for threads that park.
     pub fn offline(&mut self) -> Offline<'_> {
+        self.memory.forget();
         self.inner.seat.leave_all();
         collect::collect(&self.inner.core, &self.inner.seat, false);
         collect::free_ready(&self.inner.core, &self.inner.seat);
@@ -152,6 +218,7 @@ impl QuietHandle {
 
     /// A quiet point that also frees all it can.
     pub fn flush(&mut self) {
+        self.memory.forget();
         self.inner.seat.leave_all();
         self.inner.flush();
         self.go_inside();

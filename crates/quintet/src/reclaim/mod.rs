@@ -8,7 +8,9 @@
 //! | `seat` | what a reader announces |
 //! | `lists` | the garbage of a seat |
 //! | `section` | [`Section`]: inside a read section; [`Visit`]: one operation there |
+//! | `access` | [`Access`]: the four ways of being inside; [`Hold`]: those that are inside between operations |
 //! | `handle` | [`Handle`]: a seat that pins; [`QuietHandle`]: a seat that lives inside and names its quiet points |
+//! | `books` | [`Books`]: what a seat counts for its table |
 //! | `local` | the calling thread's own seat, for `pin()` without a handle |
 //! | `collect` | sealing, scanning, freeing |
 //! | `light` | who announces without a fence, and the barrier this needs |
@@ -77,6 +79,8 @@
 //! The thread-local seats of threads that did not come along are vacated; handles of such threads stay
 //! where they are and at worst hold memory back.
 
+mod access;
+mod books;
 mod collect;
 mod domain;
 mod handle;
@@ -94,8 +98,10 @@ mod shuttle_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
 
+pub use access::{Access, Hold, Pinned, ThreadSeat, Usual};
+pub use books::Books;
 pub use collect::{BATCH, BATCH_BYTES};
 pub use domain::{Backlog, Domain};
 pub use handle::{Handle, Offline, QuietHandle};
 pub use retired::{Freed, Retired};
-pub use section::{Brief, Peek, Section, Spot, Visit};
+pub use section::{Brief, Check, Held, Peek, Section, Spot, Visit};

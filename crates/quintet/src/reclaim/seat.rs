@@ -3,9 +3,11 @@
 //! | Field | Written by | Read by |
 //! |---|---|---|
 //! | `lower`, `upper`, `items`, `bytes`, `thread`, `forks` | the owner (or the at-fork sweep) | everybody |
+//! | `books` | the owner | its `live` everybody, the rest the owner |
 //! | `lists` | the owner | the owner; the domain's drop |
 //! | everything else | the owner | the owner |
 
+use super::books::Books;
 use super::lists::Lists;
 use crate::roster::{Address, Roster};
 use crate::sync::{AtomicU64, AtomicUsize, Barrier, Ordering};
@@ -27,6 +29,7 @@ pub(super) struct SeatState {
     unusual: Cell<u64>,
     /// What `lower` is outside: [`NEVER`], or [`OUTSIDE`] if the seat is fenced.
     outside: Cell<u64>,
+    pub(super) books: Books,
     pub(super) collecting: Cell<bool>,
     /// Sections entered while the seat was fenced.
     pub(super) pins: Cell<u32>,
@@ -73,6 +76,7 @@ impl SeatState {
         Self {
             lower: AtomicU64::new(OUTSIDE),
             outside: Cell::new(OUTSIDE),
+            books: Books::new(),
             upper: AtomicU64::new(0),
             unusual: Cell::new(FENCED),
             collecting: Cell::new(false),

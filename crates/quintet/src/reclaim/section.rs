@@ -1,5 +1,6 @@
 //! Inside a read section.
 
+use super::books::Books;
 use super::collect;
 use super::domain::Core;
 use super::retired::Retired;
@@ -56,6 +57,71 @@ pub struct Peek<'a> {
     upper: u64,
 }
 
+/// A look inside a section that is open anyhow, with the seat it was opened on. Like [`Brief`] it has no slow half; unlike it, it leaves nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<'a> {
+    peek: Peek<'a>,
+    seat: &'a SeatState,
+    /// As in [`Visit`].
+    not_send: PhantomData<*mut ()>,
+}
+
+/// Whoever can say whether a shared pointer may be followed.
+pub trait Check {
+    /// To be asked after each load of a shared pointer: may it be followed? If not, start again from the root (E3).
+    #[must_use]
+    fn check(&self) -> bool;
+}
+
+impl Check for Visit<'_> {
+    #[inline(always)]
+    fn check(&self) -> bool {
+        Visit::check(self)
+    }
+}
+
+impl Check for Section<'_> {
+    #[inline(always)]
+    fn check(&self) -> bool {
+        Visit::check(self)
+    }
+}
+
+impl Check for Brief<'_> {
+    #[inline(always)]
+    fn check(&self) -> bool {
+        Brief::check(self)
+    }
+}
+
+impl Check for Peek<'_> {
+    #[inline(always)]
+    fn check(&self) -> bool {
+        Peek::check(self)
+    }
+}
+
+impl Check for Held<'_> {
+    #[inline(always)]
+    fn check(&self) -> bool {
+        self.peek.check()
+    }
+}
+
+impl<'a> Held<'a> {
+    /// A look by what the seat announces now: to be taken before the root is loaded (E9).
+    #[inline(always)]
+    pub(super) fn new(core: &'a Core, seat: &'a SeatState) -> Self {
+        Self { peek: Peek::new(core, seat.upper()), seat, not_send: PhantomData }
+    }
+
+    /// The books of this seat.
+    #[inline(always)]
+    pub fn books(&self) -> &'a Books {
+        &self.seat.books
+    }
+}
+
 impl<'a> Spot<'a> {
     #[inline(always)]
     pub(super) fn new(core: &'a Core, seat: &'a SeatState) -> Self {
@@ -71,7 +137,13 @@ impl<'a> Spot<'a> {
     }
 }
 
-impl Brief<'_> {
+impl<'a> Brief<'a> {
+    /// The books of this seat.
+    #[inline(always)]
+    pub fn books(&self) -> &'a Books {
+        &self.seat.books
+    }
+
     /// To be asked after each load of a shared pointer: may it be followed? If not, give up (E3).
     #[inline(always)]
     #[must_use]
@@ -125,6 +197,12 @@ impl<'a> Visit<'a> {
     #[inline(always)]
     pub fn peek(&self) -> Peek<'a> {
         Peek::new(self.core, self.upper.get())
+    }
+
+    /// The books of this seat.
+    #[inline(always)]
+    pub fn books(&self) -> &'a Books {
+        &self.seat.books
     }
 
     /// To be asked after each load of a shared pointer: may it be followed? If not, start again from the root (E3).
@@ -202,6 +280,18 @@ impl<'a> Section<'a> {
     #[inline(always)]
     pub fn visit(&self) -> Visit<'a> {
         Visit::new(self.visit.core, self.visit.seat, self.visit.seat.upper())
+    }
+
+    /// The same in the usual case.
+    #[inline(always)]
+    pub(super) fn held(&self) -> Held<'a> {
+        Held::new(self.visit.core, self.visit.seat)
+    }
+
+    /// Enters another section on the same seat.
+    #[inline(always)]
+    pub(super) fn another(&self) -> Self {
+        Self::enter(self.visit.core, self.visit.seat)
     }
 }
 

@@ -34,11 +34,10 @@ use super::arena::Desk;
 use super::budget::{Account, SeenError};
 use super::builder::Settings;
 use super::ground::Ground;
-use super::pass::Pass;
 use super::table::{Seen, Table, Walk};
 use super::together::Meeting;
 use super::word::Split;
-use crate::reclaim::{Domain, Handle, Section};
+use crate::reclaim::{Access, Check, Domain, Handle, Section};
 use crate::roster::{Roster, Seat};
 use crate::sync::line::{LINE, Line};
 use crate::sync::{Arc, AtomicPtr, AtomicU64, MODEL, Ordering};
@@ -119,8 +118,8 @@ pub(crate) struct Core {
 
 /// One thread's means of working on a set.
 #[derive(Debug)]
-pub(crate) struct Access {
-    pub(super) handle: Handle,
+pub(crate) struct Worker {
+    pub(super) access: Handle,
     pub(super) desk: Seat<Desk>,
     /// Inserts per segment that no table has been told of.
     pending: Box<[Cell<u32>]>,
@@ -130,18 +129,18 @@ pub(crate) struct Access {
     pub(super) untidy: Cell<bool>,
 }
 
-impl Access {
+impl Worker {
     /// Frees what was left and nobody can be inside of any more. What somebody is still inside of is looked at again with the next report.
     #[cold]
     fn tidy(&self) {
-        self.handle.flush();
-        self.untidy.set(self.handle.backlog_bytes() > 0);
+        self.access.release();
+        self.untidy.set(self.access.backlog_bytes() > 0);
     }
 
     /// Whether what was left is worth a barrier: a small share of all tables.
     #[cold]
     fn is_worth_it(&self, account: &Account) -> bool {
-        let backlog = self.handle.backlog_bytes();
+        let backlog = self.access.backlog_bytes();
         self.untidy.set(!MODEL && backlog > 0);
         self.untidy.get() && backlog * KEPT_SHARE >= account.tables()
     }
@@ -150,7 +149,7 @@ impl Access {
 /// A handle may keep this part of all table bytes to itself, left but not yet given back.
 const KEPT_SHARE: usize = 64;
 
-impl Access {
+impl Worker {
     /// There are tables to free.
     #[inline(always)]
     pub(super) fn is_untidy(&self, account: &Account) -> bool {
@@ -185,9 +184,9 @@ impl Core {
         }
     }
 
-    pub(crate) fn join(&self) -> Access {
-        Access {
-            handle: self.domain.join(),
+    pub(crate) fn join(&self) -> Worker {
+        Worker {
+            access: self.domain.join(),
             desk: Roster::join(&self.desks, Desk::new),
             pending: (0..self.roots.len()).map(|_| Cell::new(0)).collect(),
             place: Cell::new(self.meeting.as_ref().map_or(0, Meeting::join)),
@@ -213,7 +212,7 @@ impl Core {
     /// Follows a link of a chain, if the section may.
     #[inline(always)]
     pub(super) fn follow<'s>(
-        section: &'s impl Pass,
+        section: &'s impl Check,
         link: &AtomicPtr<Table>,
     ) -> Result<Option<&'s Table>, Stop> {
         // ORDERING: Acquire: partner is the exchange that published the table.
@@ -230,28 +229,28 @@ impl Core {
     #[inline(always)]
     pub(crate) fn insert(
         &self,
-        access: &Access,
-        section: Option<&impl Pass>,
+        worker: &Worker,
+        section: Option<&impl Check>,
         turned: u64,
         tag: u64,
         entry: &mut impl Entry,
     ) -> Result<Outcome, SeenError> {
         let segment = self.split.segment(turned);
         let told = match section {
-            Some(section) => self.insert_usual(access, section, segment, tag, entry),
-            None => match access.handle.spot().enter() {
-                Some(section) => self.insert_usual(access, &section, segment, tag, entry),
+            Some(section) => self.insert_usual(worker, section, segment, tag, entry),
+            None => match worker.access.usual() {
+                Some(section) => self.insert_usual(worker, &section, segment, tag, entry),
                 None => Usual::Not,
             },
         };
-        self.conclude(access, segment, told, tag, entry)
+        self.conclude(worker, segment, told, tag, entry)
     }
 
     /// What there is to do after the usual case, or instead of it.
     #[inline(always)]
     pub(super) fn conclude(
         &self,
-        access: &Access,
+        worker: &Worker,
         segment: usize,
         told: Usual,
         tag: u64,
@@ -260,11 +259,11 @@ impl Core {
         match told {
             Usual::Done(outcome) => Ok(outcome),
             Usual::Reported(outcome, due) => {
-                self.see_to(access, segment, due);
+                self.see_to(worker, segment, due);
                 Ok(outcome)
             }
             Usual::Error(error) => Err(error),
-            Usual::Not => self.insert_unusual(access, segment, tag, entry),
+            Usual::Not => self.insert_unusual(worker, segment, tag, entry),
         }
     }
 
@@ -272,8 +271,8 @@ impl Core {
     #[inline(always)]
     pub(super) fn insert_usual(
         &self,
-        access: &Access,
-        section: &impl Pass,
+        worker: &Worker,
+        section: &impl Check,
         segment: usize,
         tag: u64,
         entry: &mut impl Entry,
@@ -281,13 +280,13 @@ impl Core {
         let Ok(Some(table)) = Self::follow(section, self.link(segment)) else {
             return Usual::Not;
         };
-        Self::insert_along(access, segment, (table, table.walk(tag)), tag, entry)
+        Self::insert_along(worker, segment, (table, table.walk(tag)), tag, entry)
     }
 
     /// The usual case, from where a probe stands.
     #[inline(always)]
     pub(super) fn insert_along(
-        access: &Access,
+        worker: &Worker,
         segment: usize,
         (table, mut walk): (&Table, Walk),
         tag: u64,
@@ -306,7 +305,7 @@ impl Core {
                     };
                     if table.take(walk, slot, word) {
                         let outcome = Outcome { word, new: true };
-                        return match Self::count(access, segment, table) {
+                        return match Self::count(worker, segment, table) {
                             None => Usual::Done(outcome),
                             Some(due) => Usual::Reported(outcome, due),
                         };
@@ -322,7 +321,7 @@ impl Core {
     #[inline(always)]
     pub(crate) fn insert_at(
         &self,
-        access: &Access,
+        worker: &Worker,
         turned: u64,
         (table, line): (&Table, &Line),
         slot: usize,
@@ -337,8 +336,8 @@ impl Core {
             return None;
         }
         let segment = self.split.segment(turned);
-        if let Some(due) = Self::count(access, segment, table) {
-            self.see_to(access, segment, due);
+        if let Some(due) = Self::count(worker, segment, table) {
+            self.see_to(worker, segment, due);
         }
         Some(Outcome { word, new: true })
     }
@@ -351,11 +350,11 @@ impl Core {
 
     /// Counts a record that was inserted into `table`. If the handle has reported what it has counted: whether the table should be left.
     #[inline(always)]
-    pub(super) fn count(access: &Access, segment: usize, table: &Table) -> Option<bool> {
-        access.desk.count_insert();
-        debug_assert!(segment < access.pending.len());
+    pub(super) fn count(worker: &Worker, segment: usize, table: &Table) -> Option<bool> {
+        worker.desk.count_insert();
+        debug_assert!(segment < worker.pending.len());
         // SAFETY: a segment is a number of `segment_bits` bits, and there are so many counters.
-        let place = unsafe { access.pending.get_unchecked(segment) };
+        let place = unsafe { worker.pending.get_unchecked(segment) };
         let pending = place.get() + 1;
         if pending < table.batch() {
             place.set(pending);
@@ -368,14 +367,14 @@ impl Core {
     /// A handle has reported: the table may have to be left, and tables that were left may have to be freed.
     #[cold]
     #[inline(never)]
-    pub(super) fn see_to(&self, access: &Access, segment: usize, due: bool) {
+    pub(super) fn see_to(&self, worker: &Worker, segment: usize, due: bool) {
         if due {
-            let section = access.handle.pin();
+            let section = worker.access.section();
             if let Ok(Some(table)) = Self::follow(&section, &self.roots[segment]) {
                 self.consider_growing(&section, segment, table);
             }
         }
-        access.tidy_if_needed(&self.account);
+        worker.tidy_if_needed(&self.account);
     }
 
     /// The word of a record, if it is here.

@@ -1,11 +1,11 @@
 //! A thread's registered access.
 
-use super::core::{Access, Entry, Outcome};
+use super::core::{Entry, Outcome, Worker};
 use super::many::Kind;
 use super::record::{Origin, Record, Text, Typed};
 use super::{Insertion, RecordId, SeenError, SeenSet};
 use crate::hash::DefaultHashBuilder;
-use crate::reclaim::Brief;
+use crate::reclaim::{Access, Brief};
 use crate::sync::Ordering;
 use equivalent::Equivalent;
 use std::hash::{BuildHasher, Hash};
@@ -21,7 +21,7 @@ use std::hash::{BuildHasher, Hash};
 #[derive(Debug)]
 pub struct Handle<'s, R: Record + ?Sized, S = DefaultHashBuilder> {
     set: &'s SeenSet<R, S>,
-    access: Access,
+    worker: Worker,
 }
 
 /// While this lives, its [`Handle`] is not waited for. See [`Handle::offline`].
@@ -36,7 +36,7 @@ fn refused(error: SeenError) -> ! {
 
 impl<'s, R: Record + ?Sized, S> Handle<'s, R, S> {
     pub(super) fn new(set: &'s SeenSet<R, S>) -> Self {
-        Self { set, access: set.core.join() }
+        Self { set, worker: set.core.join() }
     }
 
     /// The set this handle belongs to.
@@ -53,7 +53,7 @@ impl<'s, R: Record + ?Sized, S> Handle<'s, R, S> {
     /// Takes the handle out of meetings until the guard drops: for a thread that will be busy elsewhere for a while. Only `Growth::Together` has
     /// meetings.
     pub fn offline(&mut self) -> Offline<'_, 's, R, S> {
-        self.set.core.leave(&self.access);
+        self.set.core.leave(&self.worker);
         Offline(self)
     }
 
@@ -72,7 +72,7 @@ impl<'s, R: Record + ?Sized, S> Handle<'s, R, S> {
     fn insert_by(&self, hash: u64, entry: &mut impl Entry) -> Result<Outcome, SeenError> {
         let core = &self.set.core;
         let turned = core.split.turn(hash);
-        core.insert(&self.access, None::<&Brief<'_>>, turned, core.split.tag(turned), entry)
+        core.insert(&self.worker, None::<&Brief<'_>>, turned, core.split.tag(turned), entry)
     }
 
     fn ordinal(&self, insertion: Insertion) -> (Insertion, Option<u64>) {
@@ -85,22 +85,22 @@ impl<'s, R: Record + ?Sized, S> Handle<'s, R, S> {
     #[inline(always)]
     fn come_along(&self) {
         if self.set.core.meeting.is_some() {
-            self.set.core.attend_if_called(&self.access, &self.access.handle.pin());
+            self.set.core.attend_if_called(&self.worker, &self.worker.access.section());
         }
     }
 }
 
 impl<R: Record + ?Sized, S> Drop for Handle<'_, R, S> {
     fn drop(&mut self) {
-        self.set.core.leave(&self.access);
+        self.set.core.leave(&self.worker);
     }
 }
 
 impl<R: Record + ?Sized, S> Drop for Offline<'_, '_, R, S> {
     fn drop(&mut self) {
-        let Handle { set, access } = &*self.0;
+        let Handle { set, worker } = &*self.0;
         if let Some(meeting) = &set.core.meeting {
-            access.place.set(meeting.join());
+            worker.place.set(meeting.join());
         }
     }
 }
@@ -178,7 +178,7 @@ impl<T: Hash + Eq + Send + Sync, S: BuildHasher> Handle<'_, T, S> {
     #[inline(always)]
     fn entry<'x>(&'x self, record: &'x T, origin: Origin) -> Typed<'x, T> {
         let SeenSet { core, records, .. } = self.set;
-        Typed { records, desk: &self.access.desk, record, origin, id_mask: !core.split.tag_mask() }
+        Typed { records, desk: &self.worker.desk, record, origin, id_mask: !core.split.tag_mask() }
     }
 
     #[inline(always)]
@@ -268,7 +268,7 @@ impl<T: Hash + Eq + Send + Sync, S: BuildHasher> Handle<'_, T, S> {
         tell: impl FnMut(Insertion),
     ) -> Result<(), SeenError> {
         let items = records.into_iter().map(|record| (record, 0));
-        self.set.core.insert_many(&self.access, items, &mut Many { handle: self, parent: 0, tell })
+        self.set.core.insert_many(&self.worker, items, &mut Many { handle: self, parent: 0, tell })
     }
 
     /// [`insert_many`](Self::insert_many) of records with labels, all reached from `parent`.
@@ -296,7 +296,7 @@ impl<T: Hash + Eq + Send + Sync, S: BuildHasher> Handle<'_, T, S> {
         tell: impl FnMut(Insertion),
     ) -> Result<(), SeenError> {
         let parent = self.origin(parent, 0).parent;
-        self.set.core.insert_many(&self.access, records, &mut Many { handle: self, parent, tell })
+        self.set.core.insert_many(&self.worker, records, &mut Many { handle: self, parent, tell })
     }
 
     /// True if the record is in the set. Linearizable.
@@ -310,7 +310,7 @@ impl<T: Hash + Eq + Send + Sync, S: BuildHasher> Handle<'_, T, S> {
     pub fn find<Q: Hash + Equivalent<T> + ?Sized>(&self, record: &Q) -> Option<RecordId> {
         self.come_along();
         let hash = self.set.hasher.hash_one(record);
-        self.set.find_by(&self.access.handle.pin(), hash, |kept| record.equivalent(kept))
+        self.set.find_by(&self.worker.access.section(), hash, |kept| record.equivalent(kept))
     }
 }
 
@@ -321,7 +321,7 @@ impl<S: BuildHasher> Handle<'_, [u8], S> {
         let SeenSet { core, records, .. } = self.set;
         records.check_width(record)?;
         let id_mask = !core.split.tag_mask();
-        Ok(Text { records, desk: &self.access.desk, record, origin, id_mask })
+        Ok(Text { records, desk: &self.worker.desk, record, origin, id_mask })
     }
 
     #[inline(always)]
@@ -412,7 +412,7 @@ impl<S: BuildHasher> Handle<'_, [u8], S> {
         tell: impl FnMut(Insertion),
     ) -> Result<(), SeenError> {
         let items = records.into_iter().map(|record| (record, 0));
-        self.set.core.insert_many(&self.access, items, &mut Many { handle: self, parent: 0, tell })
+        self.set.core.insert_many(&self.worker, items, &mut Many { handle: self, parent: 0, tell })
     }
 
     /// [`insert_many`](Self::insert_many) of records with labels, all reached from `parent`.
@@ -440,7 +440,7 @@ impl<S: BuildHasher> Handle<'_, [u8], S> {
         tell: impl FnMut(Insertion),
     ) -> Result<(), SeenError> {
         let parent = self.origin(parent, 0).parent;
-        self.set.core.insert_many(&self.access, records, &mut Many { handle: self, parent, tell })
+        self.set.core.insert_many(&self.worker, records, &mut Many { handle: self, parent, tell })
     }
 
     /// True if the record is in the set. Linearizable.
@@ -454,6 +454,6 @@ impl<S: BuildHasher> Handle<'_, [u8], S> {
     pub fn find(&self, record: &[u8]) -> Option<RecordId> {
         self.come_along();
         let hash = self.set.hasher.hash_one(record);
-        self.set.find_by(&self.access.handle.pin(), hash, |kept| kept == record)
+        self.set.find_by(&self.worker.access.section(), hash, |kept| kept == record)
     }
 }

@@ -18,10 +18,9 @@
 //! **K5.** No branch of `look` depends on what it reads: lines that arrive late hold up nothing but their own answers.
 
 use super::budget::SeenError;
-use super::core::{Access, Core, Entry, Outcome};
-use super::pass::Pass;
+use super::core::{Core, Entry, Outcome, Worker};
 use super::table::Table;
-use crate::reclaim::Brief;
+use crate::reclaim::{Access, Brief, Check, Section};
 use crate::sync::line::{LINE, Line};
 use crate::sync::prefetch::prefetch_read;
 use std::mem::MaybeUninit;
@@ -43,6 +42,26 @@ pub(super) trait Kind<X> {
     /// The way of a record into the set. If it gets there as a new one, the item's bits are the set's.
     fn entry<'x>(&'x self, item: &'x X) -> Result<impl Entry + 'x, SeenError>;
     fn tell(&mut self, outcome: Outcome);
+}
+
+/// A section of either kind, for work that goes on while there is nothing to hold back (K4).
+trait Current: Check {
+    /// The section holds nothing back that was retired after it was entered.
+    fn is_current(&self) -> bool;
+}
+
+impl Current for Section<'_> {
+    #[inline(always)]
+    fn is_current(&self) -> bool {
+        (**self).is_current()
+    }
+}
+
+impl Current for Brief<'_> {
+    #[inline(always)]
+    fn is_current(&self) -> bool {
+        self.check()
+    }
 }
 
 /// Records on their way: those from `next` to `len`, with their turned hashes.
@@ -133,21 +152,21 @@ impl Core {
     /// Inserts everything, in order (K1). After an error, what comes behind is not inserted.
     pub(super) fn insert_many<X>(
         &self,
-        access: &Access,
+        worker: &Worker,
         items: impl IntoIterator<Item = X>,
         kind: &mut impl Kind<X>,
     ) -> Result<(), SeenError> {
         let mut items = items.into_iter();
         if self.meeting.is_some() {
-            return self.one_by_one(access, items, kind);
+            return self.one_by_one(worker, items, kind);
         }
         let mut groups = Groups { first: Group::new(), other: Group::new(), is_last: false };
         loop {
-            let more = match access.handle.spot().enter() {
-                Some(brief) => self.run(access, &brief, &mut items, kind, &mut groups)?,
-                None => self.run_slow(access, &mut items, kind, &mut groups)?,
+            let more = match worker.access.usual() {
+                Some(brief) => self.run(worker, &brief, &mut items, kind, &mut groups)?,
+                None => self.run_slow(worker, &mut items, kind, &mut groups)?,
             };
-            access.tidy_if_needed(&self.account);
+            worker.tidy_if_needed(&self.account);
             if !more {
                 return Ok(());
             }
@@ -159,25 +178,25 @@ impl Core {
     #[inline(never)]
     fn run_slow<X>(
         &self,
-        access: &Access,
+        worker: &Worker,
         items: &mut impl Iterator<Item = X>,
         kind: &mut impl Kind<X>,
         groups: &mut Groups<X>,
     ) -> Result<bool, SeenError> {
-        self.run(access, &access.handle.pin(), items, kind, groups)
+        self.run(worker, &worker.access.section(), items, kind, groups)
     }
 
     /// Among those who meet each must notice that a meeting is called, and looks for itself.
     #[cold]
     fn one_by_one<X>(
         &self,
-        access: &Access,
+        worker: &Worker,
         items: impl Iterator<Item = X>,
         kind: &mut impl Kind<X>,
     ) -> Result<(), SeenError> {
         for item in items {
             let turned = self.split.turn(kind.hash(&item));
-            let outcome = self.insert_long(access, None::<&Brief<'_>>, turned, &item, kind)?;
+            let outcome = self.insert_long(worker, None::<&Brief<'_>>, turned, &item, kind)?;
             if outcome.new {
                 // Its bits are the set's now (I5).
                 std::mem::forget(item);
@@ -192,8 +211,8 @@ impl Core {
     #[inline(always)]
     fn run<X>(
         &self,
-        access: &Access,
-        section: &impl Pass,
+        worker: &Worker,
+        section: &impl Current,
         items: &mut impl Iterator<Item = X>,
         kind: &mut impl Kind<X>,
         groups: &mut Groups<X>,
@@ -210,14 +229,14 @@ impl Core {
             if !groups.is_last {
                 groups.is_last = !self.fill(section, items, kind, filling, ways_filling);
             }
-            self.finish(access, section, kind, finishing, ways_finishing)?;
+            self.finish(worker, section, kind, finishing, ways_finishing)?;
             std::mem::swap(&mut filling, &mut finishing);
             std::mem::swap(&mut ways_filling, &mut ways_finishing);
             swapped = !swapped;
             if finishing.len == 0 {
                 return Ok(false);
             }
-            if !section.is_current() || access.is_untidy(&self.account) {
+            if !section.is_current() || worker.is_untidy(&self.account) {
                 break;
             }
         }
@@ -229,7 +248,7 @@ impl Core {
 
     /// Where a record begins to look.
     #[inline(always)]
-    fn aim<'s>(&self, section: &'s impl Pass, turned: u64) -> Option<(&'s Table, &'s Line)> {
+    fn aim<'s>(&self, section: &'s impl Check, turned: u64) -> Option<(&'s Table, &'s Line)> {
         let table = Self::follow(section, self.link(self.split.segment(turned))).ok()??;
         let line = table.home(turned);
         prefetch_read(ptr::from_ref(line));
@@ -240,7 +259,7 @@ impl Core {
     #[inline(always)]
     fn fill<'s, X>(
         &self,
-        section: &'s impl Pass,
+        section: &'s impl Check,
         items: &mut impl Iterator<Item = X>,
         kind: &impl Kind<X>,
         group: &mut Group<X>,
@@ -278,17 +297,17 @@ impl Core {
     #[inline(always)]
     fn finish<X>(
         &self,
-        access: &Access,
-        section: &impl Pass,
+        worker: &Worker,
+        section: &impl Check,
         kind: &mut impl Kind<X>,
         group: &mut Group<X>,
         ways: &[Way<'_>; GROUP],
     ) -> Result<(), SeenError> {
         for (index, way) in ways[..group.len.min(GROUP)].iter().enumerate() {
             let (item, turned) = (group.first(index), group.turned[index]);
-            let outcome = match self.insert_there(access, way, turned, item, kind) {
+            let outcome = match self.insert_there(worker, way, turned, item, kind) {
                 Some(outcome) => outcome,
-                None => self.insert_further(access, section, way, turned, item, kind)?,
+                None => self.insert_further(worker, section, way, turned, item, kind)?,
             };
             group.leave(index, outcome.new);
             kind.tell(outcome);
@@ -301,7 +320,7 @@ impl Core {
     #[inline(always)]
     fn insert_there<X>(
         &self,
-        access: &Access,
+        worker: &Worker,
         way: &Way<'_>,
         turned: u64,
         item: &X,
@@ -312,40 +331,40 @@ impl Core {
             let same = unsafe { kind.is_at(way.place, item) };
             return same.then_some(Outcome { word: way.word, new: false }); // (K2)
         }
-        self.insert_at(access, turned, way.aim?, way.gap, &mut kind.entry(item).ok()?) // (K3)
+        self.insert_at(worker, turned, way.aim?, way.gap, &mut kind.entry(item).ok()?) // (K3)
     }
 
     /// An insert that looks on behind its home, if that was full of others (K3), or else for itself.
     #[inline(never)]
     fn insert_further<X>(
         &self,
-        access: &Access,
-        section: &impl Pass,
+        worker: &Worker,
+        section: &impl Check,
         way: &Way<'_>,
         turned: u64,
         item: &X,
         kind: &impl Kind<X>,
     ) -> Result<Outcome, SeenError> {
         let (Some((table, home)), 0, LINE) = (way.aim, way.word, way.gap) else {
-            return self.insert_long(access, Some(section), turned, item, kind);
+            return self.insert_long(worker, Some(section), turned, item, kind);
         };
         let (segment, tag) = (self.split.segment(turned), self.split.tag(turned));
         let mut entry = kind.entry(item)?;
         let walk = (table, table.walk_on(home));
-        let told = Self::insert_along(access, segment, walk, tag, &mut entry);
-        self.conclude(access, segment, told, tag, &mut entry)
+        let told = Self::insert_along(worker, segment, walk, tag, &mut entry);
+        self.conclude(worker, segment, told, tag, &mut entry)
     }
 
     /// An insert that looks for itself.
     #[inline(never)]
     fn insert_long<X>(
         &self,
-        access: &Access,
-        section: Option<&impl Pass>,
+        worker: &Worker,
+        section: Option<&impl Check>,
         turned: u64,
         item: &X,
         kind: &impl Kind<X>,
     ) -> Result<Outcome, SeenError> {
-        self.insert(access, section, turned, self.split.tag(turned), &mut kind.entry(item)?)
+        self.insert(worker, section, turned, self.split.tag(turned), &mut kind.entry(item)?)
     }
 }

@@ -11,7 +11,6 @@ mod handle;
 mod iter;
 mod many;
 mod mark;
-mod pass;
 mod prints;
 mod record;
 mod slow;

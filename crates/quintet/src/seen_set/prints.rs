@@ -1,10 +1,10 @@
 //! Fingerprints instead of records.
 
-use super::core::{Access, Core, Entry};
+use super::core::{Core, Entry, Worker};
 use super::stats::SeenStats;
 use super::{SeenError, SeenSetBuilder};
 use crate::hash::{DefaultHashBuilder, WordMixer};
-use crate::reclaim::Brief;
+use crate::reclaim::{Access, Brief};
 use std::hash::{BuildHasher, Hash};
 
 /// A set that keeps 64-bit fingerprints instead of records: 8 bytes per slot and nothing else, at the price of a small
@@ -30,7 +30,7 @@ pub struct SeenPrints<S = DefaultHashBuilder> {
 #[derive(Debug)]
 pub struct PrintsHandle<'s, S = DefaultHashBuilder> {
     set: &'s SeenPrints<S>,
-    access: Access,
+    worker: Worker,
 }
 
 /// A fingerprint needs no record: it is the word.
@@ -91,7 +91,7 @@ impl<S> SeenPrints<S> {
 
     /// A registered access for one thread.
     pub fn handle(&self) -> PrintsHandle<'_, S> {
-        PrintsHandle { set: self, access: self.core.join() }
+        PrintsHandle { set: self, worker: self.core.join() }
     }
 
     /// Fingerprints. Exact when nobody inserts; otherwise an estimate.
@@ -167,7 +167,7 @@ impl<S: BuildHasher> PrintsHandle<'_, S> {
         let turned = self.set.cut(self.set.hasher.hash_one(record));
         let word = self.set.core.split.print(turned);
         let inserted =
-            self.set.core.insert(&self.access, None::<&Brief<'_>>, turned, word, &mut Print(word));
+            self.set.core.insert(&self.worker, None::<&Brief<'_>>, turned, word, &mut Print(word));
         inserted.map(|outcome| outcome.new)
     }
 
@@ -175,9 +175,9 @@ impl<S: BuildHasher> PrintsHandle<'_, S> {
     #[inline]
     pub fn contains<Q: Hash + ?Sized>(&self, record: &Q) -> bool {
         let core = &self.set.core;
-        let section = self.access.handle.pin();
+        let section = self.worker.access.section();
         if core.meeting.is_some() {
-            core.attend_if_called(&self.access, &section);
+            core.attend_if_called(&self.worker, &section);
         }
         let turned = self.set.cut(self.set.hasher.hash_one(record));
         let print = core.split.print(turned);
@@ -187,6 +187,6 @@ impl<S: BuildHasher> PrintsHandle<'_, S> {
 
 impl<S> Drop for PrintsHandle<'_, S> {
     fn drop(&mut self) {
-        self.set.core.leave(&self.access);
+        self.set.core.leave(&self.worker);
     }
 }

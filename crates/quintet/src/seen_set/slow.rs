@@ -1,10 +1,10 @@
 //! Inserts in the cases that are not the usual one: no table yet, one that is left for another, one that is full.
 
 use super::budget::SeenError;
-use super::core::{Access, Core, Entry, Outcome, Stop, Usual, write};
+use super::core::{Core, Entry, Outcome, Stop, Usual, Worker, write};
 use super::table::{Seen, Table};
 use super::word::FROZEN;
-use crate::reclaim::Section;
+use crate::reclaim::{Access, Section};
 
 impl Core {
     /// Every other case.
@@ -12,38 +12,38 @@ impl Core {
     #[inline(never)]
     pub(super) fn insert_unusual(
         &self,
-        access: &Access,
+        worker: &Worker,
         segment: usize,
         tag: u64,
         entry: &mut impl Entry,
     ) -> Result<Outcome, SeenError> {
-        let section = access.handle.pin();
+        let section = worker.access.section();
         let outcome = loop {
-            match self.insert_usual(access, &section, segment, tag, entry) {
+            match self.insert_usual(worker, &section, segment, tag, entry) {
                 Usual::Done(outcome) => break Ok(outcome),
                 Usual::Reported(outcome, due) => {
                     drop(section);
-                    self.see_to(access, segment, due);
+                    self.see_to(worker, segment, due);
                     return Ok(outcome);
                 }
                 Usual::Error(error) => break Err(error),
                 Usual::Not => {}
             }
-            match self.insert_slow(access, &section, segment, tag, entry) {
+            match self.insert_slow(worker, &section, segment, tag, entry) {
                 Ok(outcome) => break Ok(outcome),
                 Err(Stop::Restart) => {}
                 Err(Stop::Error(error)) => break Err(error),
             }
         };
         drop(section);
-        access.tidy_if_needed(&self.account);
+        worker.tidy_if_needed(&self.account);
         outcome
     }
 
     /// An insert while there is no table yet, or it is being left, or is full.
     fn insert_slow(
         &self,
-        access: &Access,
+        worker: &Worker,
         section: &Section<'_>,
         segment: usize,
         tag: u64,
@@ -53,9 +53,9 @@ impl Core {
             self.first_table(section, segment)?;
             return Err(Stop::Restart);
         };
-        access.untidy.set(true);
+        worker.untidy.set(true);
         if self.meeting.is_some() {
-            return self.insert_together(access, section, segment, table, tag, entry);
+            return self.insert_together(worker, section, segment, table, tag, entry);
         }
         let next = Self::follow(section, table.next())?;
         if let Some(next) = next {
@@ -78,7 +78,7 @@ impl Core {
                         return Err(Stop::Restart);
                     };
                     return self.insert_as_guest(
-                        access,
+                        worker,
                         section,
                         segment,
                         (table, next),
@@ -93,7 +93,7 @@ impl Core {
     /// An insert into the successor of a table that is not complete: the key is not in `table` and never will be (I1).
     fn insert_as_guest(
         &self,
-        access: &Access,
+        worker: &Worker,
         section: &Section<'_>,
         segment: usize,
         (table, next): (&Table, &Table),
@@ -111,7 +111,7 @@ impl Core {
                 Seen::Empty(slot) => {
                     let word = tag | write(entry)?;
                     if next.take(walk, slot, word) {
-                        if Self::count(access, segment, next) == Some(true) {
+                        if Self::count(worker, segment, next) == Some(true) {
                             self.consider_growing(section, segment, next);
                         }
                         return Ok(Outcome { word, new: true });

@@ -24,9 +24,9 @@
 //! Whoever takes a chunk moves the clusters that begin in it. A ring without any gap is one cluster without a beginning: the leader moves it.
 //! **J4.** Nobody inserts into S before the round is over: whoever meets a successor attends. So until then T holds everything.
 
-use super::core::{Access, Core, Entry, Outcome, Stop};
+use super::core::{Core, Entry, Outcome, Stop, Worker};
 use super::table::{Seen, Table};
-use crate::reclaim::Section;
+use crate::reclaim::{Access, Section};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::io::Write;
 use std::time::Duration;
@@ -102,7 +102,7 @@ impl Core {
     /// An insert that met a successor, or found no slot.
     pub(super) fn insert_together(
         &self,
-        access: &Access,
+        worker: &Worker,
         section: &Section<'_>,
         segment: usize,
         table: &Table,
@@ -110,7 +110,7 @@ impl Core {
         entry: &mut impl Entry,
     ) -> Result<Outcome, Stop> {
         if let Some(next) = Self::follow(section, table.next())? {
-            self.attend(access, section, segment, table, next);
+            self.attend(worker, section, segment, table, next);
             return Err(Stop::Restart);
         }
         // Full, or closed: only what is here already can be answered.
@@ -125,18 +125,18 @@ impl Core {
 
     /// Comes to the meeting if one is called: for operations that would not notice.
     #[cold]
-    pub(super) fn attend_if_called(&self, access: &Access, section: &Section<'_>) {
+    pub(super) fn attend_if_called(&self, worker: &Worker, section: &Section<'_>) {
         for (segment, root) in self.roots.iter().enumerate() {
             let Ok(Some(table)) = Self::follow(section, root) else { continue };
             let Ok(Some(next)) = Self::follow(section, table.next()) else { continue };
-            self.attend(access, section, segment, table, next);
+            self.attend(worker, section, segment, table, next);
         }
     }
 
     /// Moves chunks until none is left, then waits for the others (J2).
     fn attend(
         &self,
-        access: &Access,
+        worker: &Worker,
         section: &Section<'_>,
         segment: usize,
         table: &Table,
@@ -148,10 +148,10 @@ impl Core {
         if !std::ptr::eq(self.root(segment), table) {
             return; // the round was over before we came: no member, or an old look at the root
         }
-        let Some(Some(member)) = state.members.get_mut(access.place.get()) else {
+        let Some(Some(member)) = state.members.get_mut(worker.place.get()) else {
             // An offline guard was forgotten: the handle is a member again.
             drop(state);
-            access.place.set(meeting.join());
+            worker.place.set(meeting.join());
             return;
         };
         member.arrived = true;
@@ -183,11 +183,11 @@ impl Core {
     }
 
     /// Gives a handle's place back. If everybody else waits for it, it leads before it goes.
-    pub(crate) fn leave(&self, access: &Access) {
+    pub(crate) fn leave(&self, worker: &Worker) {
         let Some(meeting) = &self.meeting else { return };
-        let section = access.handle.pin();
+        let section = worker.access.section();
         let mut state = meeting.state.lock();
-        let Some(place) = state.members.get_mut(access.place.replace(NOWHERE)) else { return };
+        let Some(place) = state.members.get_mut(worker.place.replace(NOWHERE)) else { return };
         *place = None;
         state.online -= 1;
         if state.arrived == 0 || state.arrived < state.online {

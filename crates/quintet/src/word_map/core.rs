@@ -17,14 +17,12 @@
 //! Together: at each moment at most one place of k in the whole chain is LIVE or decides for k, and a frozen place does not
 //! change any more, so that everybody who meets it goes the same way.
 
-use super::access::{Access, Tally};
 use super::builder::Settings;
 use super::table::{Probe, Seen, Table};
 use super::word::{GROUPS, State};
-use crate::reclaim::{Brief, Domain, Section};
+use crate::reclaim::{Access, Books, Check, Domain, Section, Usual};
 use crate::region::AllocError;
-use crate::roster::Roster;
-use crate::sync::{Arc, AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering};
+use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering};
 use std::ptr;
 
 /// What a writer wants to happen to a key.
@@ -79,7 +77,6 @@ pub(crate) struct Core {
     pub(super) root: CachePadded<AtomicPtr<Table>>,
     pub(super) settings: Settings,
     pub(super) domain: Domain,
-    pub(super) tallies: Arc<Roster<Tally>>,
     /// Tables made so far.
     pub(super) made: AtomicU64,
     /// Migrations completed.
@@ -96,7 +93,6 @@ impl Core {
             root: CachePadded::new(AtomicPtr::new(ptr::null_mut())),
             settings,
             domain: Domain::new(),
-            tallies: Roster::new(),
             made: AtomicU64::new(0),
             migrations: AtomicUsize::new(0),
             again: AtomicUsize::new(0),
@@ -106,9 +102,7 @@ impl Core {
 
     /// Entries: exact when nobody writes.
     pub(crate) fn len(&self) -> usize {
-        let mut sum = 0;
-        self.tallies.visit_all(|tally| sum += tally.live());
-        usize::try_from(sum).unwrap_or(0)
+        usize::try_from(self.domain.live()).unwrap_or(0)
     }
 
     /// Follows a link of the chain, if the section may.
@@ -129,8 +123,8 @@ impl Core {
 
     /// The value of `key`.
     #[inline]
-    pub(crate) fn get(&self, access: &Access, key: u64) -> Option<u64> {
-        let glance = access.enter_briefly(self).and_then(|brief| {
+    pub(crate) fn get(&self, access: &impl Access, key: u64) -> Option<u64> {
+        let glance = access.usual().and_then(|brief| {
             let value = self.lone(&brief).and_then(|table| table.glance(key));
             brief.leave_alone();
             value
@@ -140,7 +134,7 @@ impl Core {
 
     /// The table, if there is just one.
     #[inline(always)]
-    fn lone<'s>(&self, brief: &'s Brief<'_>) -> Option<&'s Table> {
+    fn lone<'s>(&self, brief: &'s impl Check) -> Option<&'s Table> {
         // ORDERING: Acquire: partner is the exchange that published the table.
         let table = self.root.load(Ordering::Acquire);
         if !brief.check() {
@@ -172,8 +166,8 @@ impl Core {
     /// A lookup that takes its share of the work and goes along the chain.
     #[cold]
     #[inline(never)]
-    fn get_slow(&self, access: &Access, key: u64) -> Option<u64> {
-        let section = access.enter(self);
+    fn get_slow(&self, access: &impl Access, key: u64) -> Option<u64> {
+        let section = access.section();
         loop {
             let value = Self::follow(&section, &self.root).and_then(|root| {
                 let Some(table) = root else { return Ok(None) };
@@ -217,8 +211,8 @@ impl Core {
     }
 
     /// Several lookups; the memory of all is asked for before the first is compared.
-    pub(crate) fn get_many(&self, access: &Access, keys: &[u64], values: &mut [Option<u64>]) {
-        let section = access.enter(self);
+    pub(crate) fn get_many(&self, access: &impl Access, keys: &[u64], values: &mut [Option<u64>]) {
+        let section = access.section();
         self.prefetch_in(&section, keys.iter().copied());
         for (&key, value) in keys.iter().zip(values) {
             let glance =
@@ -228,8 +222,8 @@ impl Core {
     }
 
     /// Asks the cache for the places of `keys`.
-    pub(crate) fn prefetch(&self, access: &Access, keys: impl Iterator<Item = u64>) {
-        self.prefetch_in(&access.enter(self), keys);
+    pub(crate) fn prefetch(&self, access: &impl Access, keys: impl Iterator<Item = u64>) {
+        self.prefetch_in(&access.section(), keys);
     }
 
     #[inline(always)]
@@ -243,7 +237,7 @@ impl Core {
     #[inline]
     pub(crate) fn apply(
         &self,
-        access: &Access,
+        access: &impl Access,
         key: u64,
         expect: Expect,
         mut decide: impl FnMut(Option<u64>) -> Act,
@@ -265,19 +259,19 @@ impl Core {
     #[inline(always)]
     fn apply_at_home(
         &self,
-        access: &Access,
+        access: &impl Access,
         key: u64,
         expect: Expect,
         decide: &mut impl FnMut(Option<u64>) -> Act,
     ) -> Option<(Change, Due)> {
-        let brief = access.enter_briefly(self)?;
+        let brief = access.usual()?;
         let table = self.lone(&brief)?;
         let aim = table.aim(key)?;
         if expect == Expect::Either && aim.is_free() {
             let Act::Put(value) = decide(None) else {
                 return Some(((None, None), Due::Nothing));
             };
-            let due = aim.take(value).then(|| self.account_added(access, table))?;
+            let due = aim.take(value).then(|| Self::account_added(brief.books(), table))?;
             return Some(((None, Some(value)), due));
         }
         let found = aim.find()?;
@@ -288,7 +282,7 @@ impl Core {
                 aim.replace(found, value).then_some(((before, Some(value)), Due::Nothing))
             }
             Act::Remove => {
-                let due = aim.remove(found).then(|| self.account_removed(access, table))?;
+                let due = aim.remove(found).then(|| Self::account_removed(brief.books(), table))?;
                 Some(((before, None), due))
             }
         }
@@ -298,11 +292,11 @@ impl Core {
     #[inline(never)]
     fn apply_at_once(
         &self,
-        access: &Access,
+        access: &impl Access,
         key: u64,
         decide: &mut impl FnMut(Option<u64>) -> Act,
     ) -> Option<(Change, Due)> {
-        let brief = access.enter_briefly(self)?;
+        let brief = access.usual()?;
         let table = self.lone(&brief)?;
         let mut probe = table.probe(key);
         loop {
@@ -319,7 +313,8 @@ impl Core {
                 return None;
             }
             if Self::exchange(&probe, seen, after) {
-                return Some(((before, after), self.account(access, table, seen.state, after)));
+                let due = Self::account(brief.books(), table, seen.state, after);
+                return Some(((before, after), due));
             }
         }
     }
@@ -346,13 +341,13 @@ impl Core {
     #[inline(never)]
     fn apply_slow(
         &self,
-        access: &Access,
+        access: &impl Access,
         key: u64,
         decide: &mut impl FnMut(Option<u64>) -> Act,
     ) -> Result<(Change, Due), AllocError> {
-        let section = access.enter(self);
+        let section = access.section();
         loop {
-            match self.try_apply(access, &section, key, decide) {
+            match self.try_apply(&section, key, decide) {
                 Ok(outcome) => return Ok(outcome),
                 Err(Stop::Restart) => {}
                 Err(Stop::Alloc(error)) => return Err(error),
@@ -362,7 +357,6 @@ impl Core {
 
     fn try_apply(
         &self,
-        access: &Access,
         section: &Section<'_>,
         key: u64,
         decide: &mut impl FnMut(Option<u64>) -> Act,
@@ -409,7 +403,7 @@ impl Core {
                     }
                 }
                 if Self::exchange(&probe, seen, after) {
-                    let due = self.account(access, table, seen.state, after);
+                    let due = Self::account(section.books(), table, seen.state, after);
                     return Ok(((before, after), due));
                 }
             }
@@ -432,15 +426,15 @@ impl Core {
         }
     }
 
-    /// Keeps the books after an exchange.
+    /// Keeps the books after an exchange (A1).
     #[inline(always)]
-    fn account(&self, access: &Access, table: &Table, from: State, after: Option<u64>) -> Due {
+    fn account(books: &Books, table: &Table, from: State, after: Option<u64>) -> Due {
         match (from, after) {
             (State::Live, Some(_)) => Due::Nothing,
-            (State::Live, None) => self.account_removed(access, table),
-            (State::Empty, _) => self.account_added(access, table),
+            (State::Live, None) => Self::account_removed(books, table),
+            (State::Empty, _) => Self::account_added(books, table),
             _ => {
-                access.tally(self).add(1);
+                books.add(1);
                 Due::Nothing
             }
         }
@@ -448,18 +442,22 @@ impl Core {
 
     /// An EMPTY slot was used.
     #[inline(always)]
-    fn account_added(&self, access: &Access, table: &Table) -> Due {
-        let tally = access.tally(self);
-        tally.add(1);
-        if tally.count_used(table) { Due::Growing } else { Due::Nothing }
+    fn account_added(books: &Books, table: &Table) -> Due {
+        books.add(1);
+        match books.count_used(table.plan().id, table.batch()) {
+            Some(used) if table.add_used(used) >= table.threshold() => Due::Growing,
+            _ => Due::Nothing,
+        }
     }
 
     /// An entry was removed.
     #[inline(always)]
-    fn account_removed(&self, access: &Access, table: &Table) -> Due {
-        let tally = access.tally(self);
-        tally.add(-1);
-        if tally.count_removed(table) { Due::Shrinking } else { Due::Nothing }
+    fn account_removed(books: &Books, table: &Table) -> Due {
+        books.add(-1);
+        match books.count_removed(table.plan().id, table.batch()) {
+            Some(removed) if table.add_removed(removed) => Due::Shrinking,
+            _ => Due::Nothing,
+        }
     }
 }
 

@@ -24,12 +24,11 @@
 //! one that only saw that the table is filling up goes on.
 //! **G5.** Until the successor is ready, inserts go on in T, as those do that have not seen it. One that finds no place there does not wait.
 
-use super::access::Access;
 use super::core::{Core, Due, Stop};
 use super::table::{Plan, Table};
 use super::word::Shape;
 use crate::migrate::{load_of, next_capacity, retire};
-use crate::reclaim::Section;
+use crate::reclaim::{Access, Section};
 use crate::region::AllocError;
 use crate::sync::Ordering;
 use std::ptr;
@@ -141,8 +140,8 @@ impl Core {
     /// Begins a migration if it is time. Failing to is no error: whoever cannot go on without will hear of it (G4).
     #[cold]
     #[inline(never)]
-    pub(super) fn consider(&self, access: &Access, due: Due) {
-        let section = access.enter(self);
+    pub(super) fn consider(&self, access: &impl Access, due: Due) {
+        let section = access.section();
         let Ok(Some(table)) = Self::follow(&section, &self.root) else { return };
         let wanted = match due {
             Due::Nothing => false,
@@ -201,23 +200,23 @@ impl Core {
     }
 
     /// Sees to it that the table has at least size `2^bits`.
-    pub(super) fn grow_to(&self, access: &Access, bits: u32) -> Result<(), AllocError> {
+    pub(super) fn grow_to(&self, access: &impl Access, bits: u32) -> Result<(), AllocError> {
         self.resize(access, bits.max(Shape::MIN_BITS), |now, bits| now < bits)
     }
 
     /// Sees to it that the table has at most size `2^bits`.
-    pub(super) fn shrink_to(&self, access: &Access, bits: u32) -> Result<(), AllocError> {
+    pub(super) fn shrink_to(&self, access: &impl Access, bits: u32) -> Result<(), AllocError> {
         self.resize(access, bits.max(Shape::MIN_BITS), |now, bits| now > bits)
     }
 
     /// Ends the migration under way, and does one more if `wanted` says so about the size then found.
     fn resize(
         &self,
-        access: &Access,
+        access: &impl Access,
         bits: u32,
         wanted: fn(u32, u32) -> bool,
     ) -> Result<(), AllocError> {
-        let section = access.enter(self);
+        let section = access.section();
         loop {
             match self.try_resize(&section, bits, wanted) {
                 Ok(()) => return Ok(()),

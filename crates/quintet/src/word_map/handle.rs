@@ -1,13 +1,11 @@
 //! A thread's registered access, and everything one can do with it.
 
-use super::access::Access;
 use super::core::{Act, Expect};
 use super::iter::{Drain, Iter};
 use super::{Integer, Word, WordMap};
 use crate::migrate::{capacity_for, load_of};
+use crate::reclaim::{self, Access, ThreadSeat};
 use crate::region::AllocError;
-use std::marker::PhantomData;
-use std::ops::Deref;
 
 /// A thread's access to a [`WordMap`]: one per thread, kept as long as the thread works on the map.
 ///
@@ -36,36 +34,18 @@ use std::ops::Deref;
 /// shared::<quintet::word_map::Handle<'_, u64, u64>>();
 /// ```
 #[derive(Debug)]
-pub struct Handle<'m, K: Word, V: Word> {
+pub struct Handle<'m, K: Word, V: Word, A: Access = reclaim::Handle> {
     map: &'m WordMap<K, V>,
-    access: Access,
+    access: A,
 }
 
-/// Access through the calling thread's own seat; see [`WordMap::pin`]. Offers what a [`Handle`] does.
+/// Access through the calling thread's own seat; see [`WordMap::pin`].
 ///
 /// ```compile_fail
 /// fn sent<T: Send>() {}
 /// sent::<quintet::word_map::Pin<'_, u64, u64>>();
 /// ```
-#[derive(Debug)]
-pub struct Pin<'m, K: Word, V: Word> {
-    handle: Handle<'m, K, V>,
-    not_send: PhantomData<*mut ()>,
-}
-
-impl<'m, K: Word, V: Word> Deref for Pin<'m, K, V> {
-    type Target = Handle<'m, K, V>;
-    #[inline(always)]
-    fn deref(&self) -> &Handle<'m, K, V> {
-        &self.handle
-    }
-}
-
-impl<'m, K: Word, V: Word> Pin<'m, K, V> {
-    pub(super) fn new(map: &'m WordMap<K, V>) -> Self {
-        Self { handle: Handle { map, access: Access::of_thread() }, not_send: PhantomData }
-    }
-}
+pub type Pin<'m, K, V> = Handle<'m, K, V, ThreadSeat<'m>>;
 
 /// Keys fetched ahead: enough to keep the memory busy, few enough to stay in the nearest cache.
 const GROUP: usize = 32;
@@ -78,15 +58,24 @@ fn refused(error: AllocError) -> ! {
 
 impl<'m, K: Word, V: Word> Handle<'m, K, V> {
     pub(super) fn new(map: &'m WordMap<K, V>) -> Self {
-        Self { map, access: Access::own(&map.core) }
+        Self { map, access: map.core.domain.join() }
     }
+}
 
+impl<'m, K: Word, V: Word> Pin<'m, K, V> {
+    #[inline(always)]
+    pub(super) fn pin(map: &'m WordMap<K, V>) -> Self {
+        Self { map, access: ThreadSeat::new(&map.core.domain) }
+    }
+}
+
+impl<'m, K: Word, V: Word, A: Access> Handle<'m, K, V, A> {
     /// The map this handle belongs to.
     pub fn map(&self) -> &'m WordMap<K, V> {
         self.map
     }
 
-    pub(super) fn access(&self) -> &Access {
+    pub(super) fn access(&self) -> &A {
         &self.access
     }
 
@@ -272,7 +261,7 @@ impl<'m, K: Word, V: Word> Handle<'m, K, V> {
 
     /// Removes entries while walking over them as [`iter`](Self::iter) does; each is returned by one `drain` only. Entries
     /// not reached when the iterator is dropped stay.
-    pub fn drain(&self) -> Drain<'_, K, V> {
+    pub fn drain(&self) -> Drain<'_, K, V, A> {
         Drain::new(self)
     }
 
@@ -298,13 +287,13 @@ impl<'m, K: Word, V: Word> Handle<'m, K, V> {
         let core = &self.map.core;
         let bits = capacity_for(core.len(), |bits| load_of(bits, core.settings.max_load));
         let _ = core.shrink_to(&self.access, bits);
-        self.access.flush(core);
+        self.access.release();
     }
 
     /// Frees what this thread has left behind and nobody can reach any more. The map does so by itself, in small steps; this
     /// is for those who want the memory back now.
     pub fn release(&self) {
-        self.access.flush(&self.map.core);
+        self.access.release();
     }
 
     /// Looks up many keys at once: `values[i]` becomes the value of `keys[i]`. Each lookup is linearizable by itself.
@@ -345,7 +334,7 @@ impl<'m, K: Word, V: Word> Handle<'m, K, V> {
 }
 
 /// Counting and the like: an absent key counts as zero.
-impl<K: Word, V: Integer> Handle<'_, K, V> {
+impl<K: Word, V: Integer, A: Access> Handle<'_, K, V, A> {
     /// Adds to the value of `key`, wrapping around, and returns the value before. An absent key counts as zero.
     /// Linearizable.
     ///

@@ -8,7 +8,7 @@
 use super::core::Core;
 use super::table::Table;
 use super::{Handle, Word, WordMap};
-use crate::reclaim::Section;
+use crate::reclaim::{self, Access, Section};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
@@ -25,9 +25,9 @@ pub struct Iter<'h, K: Word, V: Word> {
 }
 
 impl<'h, K: Word, V: Word> Iter<'h, K, V> {
-    pub(super) fn new(handle: &'h Handle<'_, K, V>) -> Self {
+    pub(super) fn new<A: Access>(handle: &'h Handle<'_, K, V, A>) -> Self {
         let core = &handle.map().core;
-        let section = handle.access().enter(core);
+        let section = handle.access().section();
         section.hold_all();
         let mut table = core.settle(&section);
         while table.is_err() {
@@ -90,18 +90,18 @@ impl<K: Word, V: Word> fmt::Debug for Iter<'_, K, V> {
 
 /// The iterator of [`Handle::drain`].
 #[derive(Debug)]
-pub struct Drain<'h, K: Word, V: Word> {
-    handle: &'h Handle<'h, K, V>,
+pub struct Drain<'h, K: Word, V: Word, A: Access = reclaim::Handle> {
+    handle: &'h Handle<'h, K, V, A>,
     entries: Iter<'h, K, V>,
 }
 
-impl<'h, K: Word, V: Word> Drain<'h, K, V> {
-    pub(super) fn new(handle: &'h Handle<'_, K, V>) -> Self {
+impl<'h, K: Word, V: Word, A: Access> Drain<'h, K, V, A> {
+    pub(super) fn new(handle: &'h Handle<'h, K, V, A>) -> Self {
         Self { handle, entries: Iter::new(handle) }
     }
 }
 
-impl<K: Word, V: Word> Iterator for Drain<'_, K, V> {
+impl<K: Word, V: Word, A: Access> Iterator for Drain<'_, K, V, A> {
     type Item = (K, V);
 
     fn next(&mut self) -> Option<(K, V)> {
@@ -115,4 +115,4 @@ impl<K: Word, V: Word> Iterator for Drain<'_, K, V> {
     }
 }
 
-impl<K: Word, V: Word> FusedIterator for Drain<'_, K, V> {}
+impl<K: Word, V: Word, A: Access> FusedIterator for Drain<'_, K, V, A> {}

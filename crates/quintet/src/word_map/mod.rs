@@ -7,7 +7,6 @@
 //! | `overflow` | the list behind a table |
 //! | `core` | the map of plain words: lookups and changes along the chain |
 //! | `grow` | when a table is left, and how everybody moves on |
-//! | `access` | a thread's seat and its share of the count |
 //! | `handle`, `iter`, `builder`, `stats`, `typed`, `traits` | the public face |
 //!
 //! The page [`algorithm`] tells how it works, with pictures and listings.
@@ -15,7 +14,6 @@
 #[doc = include_str!("../../docs/word_map.md")]
 pub mod algorithm {}
 
-mod access;
 mod aim;
 mod builder;
 mod core;
@@ -124,8 +122,7 @@ impl<K: Word, V: Word> WordMap<K, V> {
     fn with_settings(settings: Settings, now: bool) -> Result<Self, AllocError> {
         let map = Self { core: Core::new(settings), types: PhantomData };
         if now {
-            let access = access::Access::of_thread();
-            map.core.first_table(&access.enter(&map.core), settings.first_bits)?;
+            map.core.first_table(&map.core.domain.pin(), settings.first_bits)?;
         }
         Ok(map)
     }
@@ -138,7 +135,7 @@ impl<K: Word, V: Word> WordMap<K, V> {
     /// Access through the calling thread's seat: for the occasional operation.
     #[inline]
     pub fn pin(&self) -> Pin<'_, K, V> {
-        Pin::new(self)
+        Pin::pin(self)
     }
 
     /// Entries. Exact when nobody writes; otherwise an estimate.
@@ -153,12 +150,12 @@ impl<K: Word, V: Word> WordMap<K, V> {
 
     /// A look inside: load, probe lengths, the chain of tables, memory. Walks over the slots of one table.
     pub fn stats(&self) -> WordMapStats {
-        self.core.stats(&access::Access::of_thread())
+        self.core.stats()
     }
 
     /// Bytes held: tables in use, and tables that were left and are not yet given back.
     pub fn memory_bytes(&self) -> usize {
-        self.core.bytes(&access::Access::of_thread())
+        self.core.bytes()
     }
 
     #[inline(always)]

@@ -1,6 +1,5 @@
 //! What a map looks like inside.
 
-use super::access::Access;
 use super::core::{Core, Stop};
 use super::table::Table;
 use crate::reclaim::Section;
@@ -60,8 +59,8 @@ pub struct WordMapStats {
 }
 
 impl Core {
-    pub(super) fn stats(&self, access: &Access) -> WordMapStats {
-        let section = access.enter(self);
+    pub(super) fn stats(&self) -> WordMapStats {
+        let section = self.domain.pin();
         let mut chain = self.chain(&section);
         while chain.is_err() {
             chain = self.chain(&section);
@@ -85,8 +84,8 @@ impl Core {
         }
     }
 
-    pub(super) fn bytes(&self, access: &Access) -> usize {
-        let section = access.enter(self);
+    pub(super) fn bytes(&self) -> usize {
+        let section = self.domain.pin();
         loop {
             if let Ok(chain) = self.chain(&section) {
                 let tables: usize = chain.iter().map(|table| table.bytes()).sum();

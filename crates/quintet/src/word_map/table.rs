@@ -53,7 +53,7 @@ pub(crate) struct Table {
     slots: Buffer<AtomicPair>,
     reach: usize,
     /// How many slots a thread may use before it reports them.
-    batch: usize,
+    batch: u32,
     /// When so many slots are used, the table is left.
     threshold: usize,
     /// The successor: set once, by compare-exchange.
@@ -115,7 +115,7 @@ impl Table {
             touch: FirstTouch::of(&slots),
             slots,
             reach: shape.reach(),
-            batch: (shape.size() >> 8).clamp(1, 64),
+            batch: (shape.size() >> 8).clamp(1, 64) as u32,
             threshold: (load_of(plan.bits, plan.max_load) * shape.size() as f64) as usize,
             next: AtomicPtr::new(std::ptr::null_mut()),
             plan,
@@ -292,7 +292,7 @@ impl Table {
     }
 
     #[inline(always)]
-    pub(crate) const fn batch(&self) -> usize {
+    pub(crate) const fn batch(&self) -> u32 {
         self.batch
     }
 

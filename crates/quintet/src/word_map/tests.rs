@@ -112,6 +112,46 @@ fn own_keys(handle: &Handle<'_, u64, u64>, thread: u64, round: u64) {
     }
 }
 
+/// A closure that writes by the same seat, between the look and the exchange of its caller: both are counted (A1).
+#[test]
+fn writes_inside_of_writes_are_counted() {
+    let map = WordMap::<u64, u64>::new();
+    let (handle, pin) = (map.handle(), map.pin());
+    for key in 0..5_000 {
+        handle.alter(key, |_| {
+            handle.insert(key + 100_000, 1);
+            pin.alter(key + 200_000, |_| {
+                pin.insert(key + 300_000, 1);
+                Some(1)
+            });
+            Some(1)
+        });
+        pin.alter(key + 300_000, |_| {
+            pin.remove(key + 200_000);
+            None
+        });
+    }
+    assert_eq!((map.len(), handle.iter().count()), (10_000, 10_000));
+}
+
+/// Pins that live for one write each, by threads that come and go: seats are taken over, and count on (A2).
+#[test]
+fn writes_by_short_pins_are_counted() {
+    let map = WordMap::<u64, u64>::new();
+    for round in 0..20u64 {
+        std::thread::scope(|scope| {
+            for thread in 0..3u64 {
+                let (map, base) = (&map, (round * 3 + thread) * 1_000);
+                scope.spawn(move || {
+                    (0..1_000).for_each(|key| assert_eq!(map.pin().insert(base + key, 1), None));
+                    (0..500).for_each(|key| assert!(map.pin().remove(base + key).is_some()));
+                });
+            }
+        });
+    }
+    assert_eq!((map.len(), map.pin().iter().count()), (30_000, 30_000));
+}
+
 /// Keys that share their top hash bits under the first seed, and then under the second as well: they fill the reach and go on in the
 /// list. The map slows down; it neither grows without end nor loses anything.
 #[test]

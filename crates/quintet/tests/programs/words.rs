@@ -4,6 +4,7 @@ use crate::chance::{Chance, Mood, Place};
 use crate::context::{Bench, Context, Family, Operation, Seat, Shelf, World, common, fatal};
 use crate::kept::Kept;
 use crate::thing::ignore;
+use quintet::access::Access;
 use quintet::word_map::{Handle, Pin, Word};
 use quintet::{WordMap, word_type};
 use std::rc::Rc;
@@ -23,14 +24,15 @@ const MARK: u64 = 0xbeac_0000_beac_0000;
 static BEACONS: [Beacon; 4] = [Beacon(MARK), Beacon(MARK), Beacon(MARK), Beacon(MARK)];
 
 /// Words of a type: how they are chosen, and whether they are what they should be.
-pub(crate) trait Vocabulary: Family {
+pub(crate) trait Vocabulary:
+    Family<Own = Handle<'static, Self::Key, Self::Value>, Pin = Pin<'static, Self::Key, Self::Value>>
+{
     type Key: Word;
     type Value: Word;
     fn key(context: &Context) -> Self::Key;
     fn value(context: &Context) -> Self::Value;
     fn look(value: Self::Value);
     fn map(&self) -> &WordMap<Self::Key, Self::Value>;
-    fn handle(seat: &Seat<Self>) -> &Handle<'static, Self::Key, Self::Value>;
 }
 
 impl Vocabulary for Plain {
@@ -46,12 +48,6 @@ impl Vocabulary for Plain {
     fn look(_: u64) {}
     fn map(&self) -> &Self {
         self
-    }
-    fn handle(seat: &Seat<Self>) -> &Handle<'static, u64, u64> {
-        match seat {
-            Seat::Own(handle) => handle,
-            Seat::Pin(pin) => pin,
-        }
     }
 }
 
@@ -71,12 +67,6 @@ impl Vocabulary for Typed {
     }
     fn map(&self) -> &Self {
         self
-    }
-    fn handle(seat: &Seat<Self>) -> &Handle<'static, Label, &'static Beacon> {
-        match seat {
-            Seat::Own(handle) => handle,
-            Seat::Pin(pin) => pin,
-        }
     }
 }
 
@@ -115,23 +105,33 @@ macro_rules! family {
 family!(Plain, u64, u64, "WordMap", plain, counts());
 family!(Typed, Label, &'static Beacon, "typed WordMap", typed, vec![]);
 
-/// Does something with a handle of some map.
-fn with<F: Vocabulary>(
-    context: &Context,
-    work: impl FnOnce(&Handle<'static, F::Key, F::Value>, F::Key),
-) {
-    let seat = context.seat::<F>();
-    work(F::handle(seat.inside()), F::key(context));
+/// Works on the handle or guard of a seat, whichever it is.
+macro_rules! at {
+    ($seat:expr, $handle:ident => $work:expr) => {
+        match $seat.inside() {
+            Seat::Own($handle) => $work,
+            Seat::Pin($handle) => $work,
+        }
+    };
+}
+
+/// Does something with a handle of some map, and a key.
+macro_rules! with {
+    ($map:ty, $context:expr, |$handle:ident, $key:pat_param| $work:expr) => {{
+        let seat = $context.seat::<$map>();
+        let $key = <$map>::key($context);
+        at!(seat, $handle => $work)
+    }};
 }
 
 fn reads<F: Vocabulary>() -> Vec<Operation> {
     vec![
         ("get", |context| {
-            with::<F>(context, |handle, key| handle.get(key).into_iter().for_each(F::look))
+            with!(F, context, |handle, key| handle.get(key).into_iter().for_each(F::look))
         }),
-        ("contains", |context| with::<F>(context, |handle, key| ignore(handle.contains_key(key)))),
+        ("contains", |context| with!(F, context, |handle, key| ignore(handle.contains_key(key)))),
         ("get_many", |context| {
-            with::<F>(context, |handle, _| {
+            with!(F, context, |handle, _| {
                 let keys: Vec<_> = (0..context.chance.below(40)).map(|_| F::key(context)).collect();
                 let mut values = vec![None; keys.len()];
                 handle.get_many(&keys, &mut values);
@@ -140,11 +140,11 @@ fn reads<F: Vocabulary>() -> Vec<Operation> {
         }),
         ("stash an iterator", |context| {
             let seat = context.seat::<F>();
-            let mut held = Kept::new(seat, |seat| F::handle(seat.inside()).iter());
+            let mut held = Kept::new(seat, |seat| at!(seat, handle => handle.iter()));
             context.stash(move || held.inside_mut().take(5).for_each(|(_, value)| F::look(value)));
         }),
         ("walk", |context| {
-            with::<F>(context, |handle, _| {
+            with!(F, context, |handle, _| {
                 for (_, value) in handle.iter() {
                     F::look(value);
                     Context::enter_from(Place::Closure);
@@ -158,7 +158,7 @@ fn reads<F: Vocabulary>() -> Vec<Operation> {
         }),
         ("forget an iterator", |context| {
             if context.world.mood.forgets {
-                with::<F>(context, |handle, _| std::mem::forget(handle.iter()));
+                with!(F, context, |handle, _| std::mem::forget(handle.iter()));
             }
         }),
     ]
@@ -167,18 +167,18 @@ fn reads<F: Vocabulary>() -> Vec<Operation> {
 fn writes<F: Vocabulary>() -> Vec<Operation> {
     vec![
         ("insert", |context| {
-            with::<F>(context, |handle, key| ignore(handle.insert(key, F::value(context))))
+            with!(F, context, |handle, key| ignore(handle.insert(key, F::value(context))))
         }),
         ("try_insert", |context| {
-            with::<F>(context, |handle, key| ignore(handle.try_insert(key, F::value(context))));
+            with!(F, context, |handle, key| ignore(handle.try_insert(key, F::value(context))));
         }),
         ("insert_new", |context| {
-            with::<F>(context, |handle, key| ignore(handle.insert_new(key, F::value(context))));
+            with!(F, context, |handle, key| ignore(handle.insert_new(key, F::value(context))));
         }),
         ("insert_many", |context| {
             let entry = |_| (F::key(context), F::value(context));
             let entries: Vec<_> = (0..context.chance.below(60)).map(entry).collect();
-            with::<F>(context, |handle, _| ignore(handle.insert_many(&entries)));
+            with!(F, context, |handle, _| ignore(handle.insert_many(&entries)));
         }),
         ("extend", |context| {
             let entry = |_| {
@@ -190,17 +190,17 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
             map.extend((0..context.chance.below(60)).map(entry));
         }),
         ("remove", |context| {
-            with::<F>(context, |handle, key| handle.remove(key).into_iter().for_each(F::look));
+            with!(F, context, |handle, key| handle.remove(key).into_iter().for_each(F::look));
         }),
         ("compare_exchange", |context| {
-            with::<F>(context, |handle, key| {
+            with!(F, context, |handle, key| {
                 let old = handle.get(key).unwrap_or(F::value(context));
                 Context::enter_from(Place::Closure);
                 let _ = handle.compare_exchange(key, old, F::value(context));
             });
         }),
         ("update", |context| {
-            with::<F>(context, |handle, key| {
+            with!(F, context, |handle, key| {
                 handle.update(key, |old| {
                     F::look(old);
                     Context::enter_from(Place::Closure);
@@ -210,7 +210,7 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
         }),
         ("update, and stash an iterator of the same handle", update_and_iterate::<F>),
         ("alter", |context| {
-            with::<F>(context, |handle, key| {
+            with!(F, context, |handle, key| {
                 handle.alter(key, |old| {
                     old.into_iter().for_each(F::look);
                     Context::enter_from(Place::Closure);
@@ -219,7 +219,7 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
             });
         }),
         ("get_or_insert_with", |context| {
-            with::<F>(context, |handle, key| {
+            with!(F, context, |handle, key| {
                 F::look(handle.get_or_insert_with(key, || {
                     Context::enter_from(Place::Closure);
                     F::value(context)
@@ -227,7 +227,7 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
             });
         }),
         ("retain", |context| {
-            with::<F>(context, |handle, _| {
+            with!(F, context, |handle, _| {
                 handle.retain(|_, value| {
                     F::look(value);
                     Context::enter_from(Place::Closure);
@@ -235,21 +235,25 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
                 });
             });
         }),
-        ("clear", |context| with::<F>(context, |handle, _| handle.clear())),
+        ("clear", |context| with!(F, context, |handle, _| handle.clear())),
         ("stash a drain", |context| {
-            let mut held = Kept::new(context.seat::<F>(), |seat| F::handle(seat.inside()).drain());
+            let mut held = Kept::new(context.seat::<F>(), |seat| {
+                let drain: Box<dyn Iterator<Item = _>> =
+                    at!(seat, handle => Box::new(handle.drain()));
+                drain
+            });
             context.stash(move || held.inside_mut().take(3).for_each(|(_, value)| F::look(value)));
         }),
         ("reserve", |context| {
-            with::<F>(context, |handle, _| handle.reserve(context.chance.below(300)))
+            with!(F, context, |handle, _| handle.reserve(context.chance.below(300)))
         }),
         ("try_reserve too much", |context| {
-            with::<F>(context, |handle, _| {
+            with!(F, context, |handle, _| {
                 assert!(handle.try_reserve(usize::MAX >> context.chance.below(12)).is_err());
             });
         }),
         ("churn", |context| {
-            with::<F>(context, |handle, key| {
+            with!(F, context, |handle, key| {
                 for _ in 0..1 + context.chance.below(4) {
                     handle.reserve(100 + context.chance.below(900));
                     handle.insert(key, F::value(context));
@@ -257,36 +261,40 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
                 }
             });
         }),
-        ("shrink_to_fit", |context| with::<F>(context, |handle, _| handle.shrink_to_fit())),
-        ("release", |context| with::<F>(context, |handle, _| handle.release())),
+        ("shrink_to_fit", |context| with!(F, context, |handle, _| handle.shrink_to_fit())),
+        ("release", |context| with!(F, context, |handle, _| handle.release())),
     ]
 }
 
 fn update_and_iterate<F: Vocabulary>(context: &Context) {
     let seat = context.seat::<F>();
     let key = F::key(context);
-    F::handle(seat.inside()).update(key, |old| {
-        let mut held = Kept::new(Rc::clone(&seat), |seat| F::handle(seat.inside()).iter());
+    let iterate = |old| {
+        let mut held = Kept::new(Rc::clone(&seat), |seat| at!(seat, handle => handle.iter()));
         context.stash(move || held.inside_mut().take(5).for_each(|(_, value)| F::look(value)));
         old
+    };
+    at!(seat, handle => handle.update(key, iterate));
+}
+
+/// One of the ways to count.
+fn count<A: Access>(handle: &Handle<'static, u64, u64, A>, way: usize, key: u64, by: u64) {
+    ignore(match way {
+        0 => handle.fetch_add(key, by),
+        1 => handle.fetch_sub(key, by),
+        2 => handle.fetch_max(key, by),
+        3 => handle.fetch_min(key, by),
+        4 => handle.fetch_and(key, by),
+        5 => handle.fetch_or(key, by),
+        _ => handle.fetch_xor(key, by),
     });
 }
 
 fn counts() -> Vec<Operation> {
-    type Count = fn(&Handle<'static, u64, u64>, u64, u64) -> Option<u64>;
-    const COUNTS: [Count; 7] = [
-        |handle, key, by| handle.fetch_add(key, by),
-        |handle, key, by| handle.fetch_sub(key, by),
-        |handle, key, by| handle.fetch_max(key, by),
-        |handle, key, by| handle.fetch_min(key, by),
-        |handle, key, by| handle.fetch_and(key, by),
-        |handle, key, by| handle.fetch_or(key, by),
-        |handle, key, by| handle.fetch_xor(key, by),
-    ];
     vec![
         ("count", |context| {
-            let count = context.chance.of(&COUNTS);
-            with::<Plain>(context, |handle, key| ignore(count(handle, key, context.chance.next())));
+            let way = context.chance.below(7);
+            with!(Plain, context, |handle, key| count(handle, way, key, context.chance.next()));
         }),
         ("collect a map of its own", |context| {
             let entry = |_| {

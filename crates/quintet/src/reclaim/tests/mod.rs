@@ -4,6 +4,7 @@ use super::*;
 use crate::sync::{Arc, AtomicBool, AtomicPtr, AtomicUsize, Barrier, Ordering};
 use std::sync::mpsc;
 
+mod access;
 mod held_back;
 mod light;
 mod nested;

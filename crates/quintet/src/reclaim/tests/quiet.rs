@@ -1,6 +1,7 @@
 //! Quiet points that end in an unusual way: what is found behind them is held all the same.
 
 use super::*;
+use crate::reclaim::Hold;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// A piece whose drop panics.
@@ -74,4 +75,22 @@ fn a_panic_at_a_quiet_point_leaves_a_handle_that_holds_what_it_finds() {
             holds(&domain, &mut handle);
         }
     });
+}
+
+/// Behind a quiet point the table may have been freed, and another may lie at its address (H4).
+#[test]
+fn a_quiet_point_forgets_the_table() {
+    let domain = Domain::new();
+    let mut quiet = domain.join_quiet();
+    let table = (&raw const domain).cast::<()>();
+    let points: [fn(&mut QuietHandle); 3] =
+        [QuietHandle::quiescent, QuietHandle::flush, |quiet| drop(quiet.offline())];
+    assert!(!quiet.knows(std::ptr::null()), "an empty table");
+    for point in points {
+        quiet.remember(table, quiet.look());
+        assert!(quiet.knows(table) && quiet.recall().check());
+        point(&mut quiet);
+        assert!(!quiet.knows(table) && !quiet.knows(std::ptr::null()));
+        assert!(!quiet.recall().check() && quiet.look().check());
+    }
 }
