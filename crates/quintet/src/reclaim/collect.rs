@@ -296,9 +296,10 @@ impl Scan {
 fn sweep_after_fork(core: &Core) {
     let (forks, survivor) = fork::seen();
     // ORDERING: Relaxed: forks are rare, and sweeping twice is harmless.
-    if core.forks.swap(forks, Ordering::Relaxed) == forks {
+    if core.forks.load(Ordering::Relaxed) == forks {
         return;
     }
+    core.forks.store(forks, Ordering::Relaxed);
     core.roster.visit(|seat| {
         // ORDERING: Acquire: partner is the Release in `local::seat_slow`: who is named has told its forks.
         let thread = seat.thread.load(Ordering::Acquire);

@@ -49,7 +49,7 @@ pub struct Offline<'a> {
 
 impl Handle {
     pub(super) fn new(domain: &Domain) -> Self {
-        let core = Arc::clone(&domain.core);
+        let core = domain.share();
         let seat = core.take_seat();
         core.lighten(&seat);
         Self { seat, core }
@@ -96,7 +96,7 @@ impl Drop for Handle {
 
 impl QuietHandle {
     pub(super) fn new(domain: &Domain) -> Self {
-        let core = Arc::clone(&domain.core);
+        let core = domain.share();
         let handle = Self { inner: Handle { seat: core.take_seat(), core } };
         handle.go_inside();
         handle
