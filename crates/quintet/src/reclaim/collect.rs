@@ -296,14 +296,15 @@ impl Scan {
 fn sweep_after_fork(core: &Core) {
     let (forks, survivor) = fork::seen();
     // ORDERING: Relaxed: forks are rare, and sweeping twice is harmless.
-    if core.forks.swap(forks, Ordering::Relaxed) == forks {
+    if core.forks.load(Ordering::Relaxed) == forks {
         return;
     }
+    core.forks.store(forks, Ordering::Relaxed);
     core.roster.visit(|seat| {
         // ORDERING: Acquire: partner is the Release in `local::seat_slow`: who is named has told its forks.
         let thread = seat.thread.load(Ordering::Acquire);
         // A seat taken since the last fork belongs to a thread of this process.
-        let of_an_ancestor = seat.forks.load(Ordering::Relaxed) != forks;
+        let of_an_ancestor = seat.forks.load(Ordering::Relaxed) != forks as u32;
         if thread != 0 && thread != survivor && of_an_ancestor {
             // ORDERING: Release, as in `go_outside`.
             seat.lower.store(OUTSIDE, Ordering::Release);

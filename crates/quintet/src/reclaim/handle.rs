@@ -63,7 +63,7 @@ pub struct Offline<'a> {
 
 impl Handle {
     pub(super) fn new(domain: &Domain) -> Self {
-        let core = Arc::clone(&domain.core);
+        let core = domain.share();
         let seat = core.take_seat();
         core.lighten(&seat);
         Self { seat, core }
@@ -138,7 +138,7 @@ impl Memory {
 
 impl QuietHandle {
     pub(super) fn new(domain: &Domain) -> Self {
-        let core = Arc::clone(&domain.core);
+        let core = domain.share();
         let inner = Handle { seat: core.take_seat(), core };
         let handle = Self { inner, memory: Memory::new() };
         handle.go_inside();

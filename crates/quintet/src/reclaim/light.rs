@@ -10,8 +10,8 @@
 //!            └◀───── weigh down: fenced, then uncounted ───┘
 //! ```
 //!
-//! **F1.** `light` counts the seats that may announce without a fence, vacant ones too.
-//! **F2.** A collector asks for `light` behind a fence that follows its seal. If it reads 0, a seat that becomes light later has its fence after the
+//! **F1.** The roster's `marked` counts the seats that may announce without a fence, *light*, vacant ones too.
+//! **F2.** A collector asks for that number behind a fence that follows its seal. If it reads 0, a seat that becomes light later has its fence after the
 //! collector's, and sees all unlinks of the batch; one that was light before has ended its sections, which the collector sees as well (Release,
 //! Acquire). All others announce with a fence. So the collector's fence does what the heavy barrier would (B1).
 //! **F3.** Quiet handles are fenced: they announce when the era has moved on and at no other quiet point. Handles that pin are light. A thread's own
@@ -23,7 +23,7 @@ use super::seat::SeatState;
 use crate::sync::{MODEL, Ordering, fence};
 
 /// A thread's own seat is light from so many sections on (F3).
-const OFTEN: u32 = if MODEL { 2 } else { 64 };
+const OFTEN: u16 = if MODEL { 2 } else { 64 };
 
 /// Where a fence is enough, batches are so many times smaller: what is freed is still in the cache, for the next allocation.
 const SMALLER: usize = 4;
@@ -33,7 +33,7 @@ impl Core {
     pub(super) fn lighten(&self, seat: &SeatState) {
         if self.pulse.barrier.is_usual() && seat.is_fenced() {
             // ORDERING: Relaxed and a fence: partner is the collector's fence (F2).
-            self.light.fetch_add(1, Ordering::Relaxed);
+            self.roster.marked.fetch_add(1, Ordering::Relaxed);
             fence(Ordering::SeqCst);
             seat.set_fenced(false);
         }
@@ -44,14 +44,14 @@ impl Core {
         if !seat.is_fenced() {
             seat.set_fenced(true);
             // ORDERING: Release: the seat's light sections are over; partner: `is_light`.
-            self.light.fetch_sub(1, Ordering::Release);
+            self.roster.marked.fetch_sub(1, Ordering::Release);
         }
     }
 
     /// Whether some seat may announce without a fence.
     fn is_light(&self) -> bool {
         // ORDERING: Acquire: partner is `weigh_down`.
-        self.light.load(Ordering::Acquire) != 0
+        self.roster.marked.load(Ordering::Acquire) != 0
     }
 
     /// The collector's barrier between seal and scan (E4, F2). False if it was refused.

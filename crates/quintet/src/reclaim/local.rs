@@ -77,7 +77,7 @@ fn seat_slow(core: &Core) -> &SeatState {
             seats.retain(|seat| !seat.roster().is_closed()); // (K1)
             let seat = core.take_seat();
             // ORDERING: Release for the second: partner is the sweep of a forked child, which must not take this for a seat of the parent.
-            seat.forks.store(fork::seen().0, Ordering::Relaxed);
+            seat.forks.store(fork::seen().0 as u32, Ordering::Relaxed);
             seat.thread.store(fork::thread_key(), Ordering::Release);
             seats.push(seat);
             seats.len() - 1

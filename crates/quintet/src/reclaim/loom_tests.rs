@@ -111,7 +111,7 @@ fn loom_item_born_after_the_reader_entered() {
             reader // its end is another test's matter
         });
         // Somebody else's batch: what is born from here on is born after the reader's era.
-        world.domain.core.pulse.era.fetch_add(1, Ordering::AcqRel);
+        world.domain.core().pulse.era.fetch_add(1, Ordering::AcqRel);
         world.replace(&handle);
         world.replace(&handle);
         drop(reader.join().unwrap());
@@ -133,7 +133,7 @@ fn loom_two_reclaimers_and_a_stale_stamp() {
         let other = Arc::clone(&world);
         // All that the other reclaimer's batch does to this one: the era moves.
         let sealer = thread::spawn(move || {
-            other.domain.core.pulse.era.fetch_add(1, Ordering::AcqRel);
+            other.domain.core().pulse.era.fetch_add(1, Ordering::AcqRel);
         });
         let section = handle.pin();
         let fresh = Piece::new(&world.domain, std::ptr::null_mut());
@@ -343,7 +343,7 @@ fn loom_an_inner_section_does_not_vouch_for_the_outer_one() {
             reader // its end is another test's matter
         });
         // What is born from here on is born after the era in which the reader may have entered.
-        world.domain.core.pulse.era.fetch_add(1, Ordering::AcqRel);
+        world.domain.core().pulse.era.fetch_add(1, Ordering::AcqRel);
         let section = handle.pin();
         let first = world.root.load(Ordering::Relaxed);
         let second = Piece::new(&world.domain, std::ptr::null_mut());

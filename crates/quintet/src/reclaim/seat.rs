@@ -10,7 +10,7 @@
 use super::books::Books;
 use super::lists::Lists;
 use crate::roster::{Address, Roster};
-use crate::sync::{AtomicU64, AtomicUsize, Barrier, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Barrier, Ordering};
 use std::cell::{Cell, OnceCell};
 
 /// The era that never comes: `lower = NEVER` is "outside", `upper = NEVER` is "everything from lower on".
@@ -32,7 +32,9 @@ pub(super) struct SeatState {
     pub(super) books: Books,
     pub(super) collecting: Cell<bool>,
     /// Sections entered while the seat was fenced.
-    pub(super) pins: Cell<u32>,
+    pub(super) pins: Cell<u16>,
+    /// How often the process had been forked when a thread took this for its own seat; 32 bits tell them apart.
+    pub(super) forks: AtomicU32,
     /// Garbage on this seat, for statistics and for whoever adopts it.
     pub(super) items: AtomicUsize,
     pub(super) bytes: AtomicUsize,
@@ -40,8 +42,6 @@ pub(super) struct SeatState {
     pub(super) lists: OnceCell<Box<Lists>>,
     /// Names the owning thread if this is a thread-local seat, else 0.
     pub(super) thread: AtomicUsize,
-    /// How often the process had been forked when that thread took the seat.
-    pub(super) forks: AtomicUsize,
     /// Where this seat is, once it is abandoned (Q6).
     address: Cell<Option<Address<SeatState>>>,
 }
@@ -81,11 +81,11 @@ impl SeatState {
             unusual: Cell::new(FENCED),
             collecting: Cell::new(false),
             pins: Cell::new(0),
+            forks: AtomicU32::new(0),
             items: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             lists: OnceCell::new(),
             thread: AtomicUsize::new(0),
-            forks: AtomicUsize::new(0),
             address: Cell::new(None),
         }
     }
@@ -205,7 +205,7 @@ impl SeatState {
     }
 
     /// Counts a section of a fenced seat, if the one before was not long ago, by eras.
-    pub(super) fn count_pin(&self, era: &AtomicU64) -> u32 {
+    pub(super) fn count_pin(&self, era: &AtomicU64) -> u16 {
         const LONG: u64 = 16;
         // ORDERING: Relaxed: a hint.
         let lately = era.load(Ordering::Relaxed) < self.upper().saturating_add(LONG);

@@ -345,6 +345,10 @@ impl<S: Send + Sync> Seat<S> {
     #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
     pub(crate) const BYTES: usize = size_of::<Place<S>>();
 
+    /// Bytes of a roster and of one chunk, besides their seats.
+    #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+    pub(crate) const SHARED: usize = size_of::<Roster<S>>() + size_of::<Chunk<S>>();
+
     /// The name of the seat.
     pub(crate) fn address(&self) -> Address<S> {
         Address(self.node)

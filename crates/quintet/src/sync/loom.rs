@@ -90,6 +90,12 @@ macro_rules! thread_local_cell {
 }
 pub(crate) use thread_local_cell;
 
+/// Declares a function that is `const` where the backend allows it.
+macro_rules! const_where_possible {
+    ($(#[$meta:meta])* $vis:vis fn $($rest:tt)*) => { $(#[$meta])* $vis fn $($rest)* };
+}
+pub(crate) use const_where_possible;
+
 /// Checks every order of steps with at most `preemptions` preemptions, or with as many as `LOOM_MAX_PREEMPTIONS` asks for.
 #[cfg(test)]
 pub(crate) fn model(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {

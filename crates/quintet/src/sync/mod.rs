@@ -8,6 +8,7 @@
 //! | [`line`] | [`Line`]: a cache line of words, looked over at once |
 //! | [`six`] | [`Six`](six::Six): six tags and their items on one cache line |
 //! | [`counter`] | [`Striped`]: a sum that threads change without sharing a line |
+//! | [`lazy`] | [`LazyArc`]: shared, and made at the first use |
 //! | [`padded`] | [`CachePadded`]: one value, its own cache lines |
 //! | [`backoff`] | [`Backoff`]: spin, then yield |
 //! | [`fork`] | has this process been forked since? |
@@ -40,6 +41,7 @@ pub(crate) mod backoff;
 pub(crate) mod barrier;
 pub(crate) mod counter;
 pub(crate) mod fork;
+pub(crate) mod lazy;
 pub(crate) mod line;
 pub(crate) mod padded;
 pub(crate) mod pair;
@@ -49,13 +51,13 @@ pub(crate) mod six;
 #[allow(unused_imports)] // a room uses what it needs; the list is the same for every backend
 pub(crate) use backend::{
     Arc, AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Condvar,
-    HandOver, Mutex, MutexGuard, Ordering, fence, park_timeout, spin_loop, thread,
-    thread_local_cell,
+    HandOver, Mutex, MutexGuard, Ordering, const_where_possible, fence, park_timeout, spin_loop,
+    thread, thread_local_cell,
 };
 #[allow(unused_imports)]
 pub(crate) use {
-    backoff::Backoff, barrier::Barrier, counter::Striped, line::Line, padded::CachePadded,
-    pair::AtomicPair,
+    backoff::Backoff, barrier::Barrier, counter::Striped, lazy::LazyArc, line::Line,
+    padded::CachePadded, pair::AtomicPair,
 };
 
 /// The machine's own atomics in every backend: for what lies in constants, and is too simple to be modelled.

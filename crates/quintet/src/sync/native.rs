@@ -106,3 +106,9 @@ macro_rules! thread_local_cell {
     };
 }
 pub(crate) use thread_local_cell;
+
+/// Declares a function that is `const` where the backend allows it.
+macro_rules! const_where_possible {
+    ($(#[$meta:meta])* $vis:vis fn $($rest:tt)*) => { $(#[$meta])* $vis const fn $($rest)* };
+}
+pub(crate) use const_where_possible;

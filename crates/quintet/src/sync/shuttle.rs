@@ -93,6 +93,12 @@ macro_rules! thread_local_cell {
 }
 pub(crate) use thread_local_cell;
 
+/// Declares a function that is `const` where the backend allows it.
+macro_rules! const_where_possible {
+    ($(#[$meta:meta])* $vis:vis fn $($rest:tt)*) => { $(#[$meta])* $vis fn $($rest)* };
+}
+pub(crate) use const_where_possible;
+
 /// Runs so many random schedules and as many by priority. The first let threads take turns at every step; the others let one stand still for as
 /// long as the rest need to move, free and fill again what it looks at.
 #[cfg(test)]

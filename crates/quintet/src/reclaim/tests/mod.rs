@@ -381,7 +381,7 @@ fn pin_while_thread_locals_are_destroyed() {
             receiver.recv().unwrap();
         }
         let mut seats = 0;
-        domain.core.roster.visit_all(|_| seats += 1);
+        domain.core().roster.visit_all(|_| seats += 1);
         assert!(seats <= 4, "seats were given back: {seats}");
     });
 }
@@ -508,6 +508,6 @@ fn flush_while_thread_locals_are_destroyed_leaves_no_seat_behind() {
         .unwrap();
     }
     let mut seats = 0;
-    domain.core.roster.visit_all(|_| seats += 1);
+    domain.core().roster.visit_all(|_| seats += 1);
     assert!(seats <= 2, "{seats} seats");
 }

@@ -5,7 +5,7 @@ use super::*;
 
 fn seats_of(domain: &Domain) -> usize {
     let mut seats = 0;
-    domain.core.roster.visit_all(|_| seats += 1);
+    domain.core().roster.visit_all(|_| seats += 1);
     seats
 }
 
@@ -13,13 +13,50 @@ fn seats_of(domain: &Domain) -> usize {
 #[test]
 fn a_seat_is_small() {
     assert_eq!(crate::roster::Seat::<SeatState>::BYTES, 128);
+    assert_eq!(size_of::<super::super::domain::Core>(), 128);
+    const { assert!(crate::roster::Seat::<SeatState>::SHARED <= 128, "a roster and its first chunk") };
     let domain = Domain::new();
     let handle = domain.join();
     drop(handle.pin());
     handle.flush();
-    domain.core.roster.visit_all(|seat| assert!(seat.lists.get().is_none()));
+    domain.core().roster.visit_all(|seat| assert!(seat.lists.get().is_none()));
     churn(&handle, &domain, &Arc::new(AtomicUsize::new(0)), 1);
-    domain.core.roster.visit(|seat| assert!(seat.lists.get().is_some()));
+    domain.core().roster.visit(|seat| assert!(seat.lists.get().is_some()));
+}
+
+/// A domain is a word or two until somebody uses it, in a static too.
+#[test]
+fn a_domain_that_nobody_uses_does_nothing() {
+    static UNUSED: Domain = Domain::new();
+    assert!(size_of::<Domain>() <= 16);
+    UNUSED.flush();
+    assert!(!UNUSED.is_returning() && !UNUSED.return_piece() && UNUSED.spot().is_none());
+    assert_eq!((UNUSED.backlog().items, UNUSED.era()), (0, 1));
+    assert!(format!("{UNUSED:?}").contains("0x0"), "nothing was made: {UNUSED:?}");
+    let domain = Domain::new();
+    assert_eq!(domain.era(), domain.clone().era());
+    assert!(std::ptr::eq(domain.core(), domain.clone().core()), "clones are one domain");
+}
+
+/// Threads that use a domain for the first time at the same moment use the same one.
+#[test]
+fn the_first_uses_meet() {
+    for _ in 0..200 {
+        let (domain, drops) = (Domain::new(), Arc::new(AtomicUsize::new(0)));
+        let start = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    start.wait();
+                    // SAFETY: never published, retired once.
+                    unsafe { domain.pin().retire(tracked(&drops, domain.era())) };
+                });
+            }
+        });
+        assert_eq!(domain.backlog().items, 2);
+        drop(domain);
+        assert_eq!(drops.load(Ordering::SeqCst), 2);
+    }
 }
 
 /// Leaving costs nobody a collection: what is left is found by the next owner of the seat.
