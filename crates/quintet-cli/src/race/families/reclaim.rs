@@ -1,6 +1,7 @@
 //! When may memory be freed? Our read sections against crossbeam-epoch's and seize's.
 
 use crate::race::family::{Family, Measure, Role, Sizes, Table, Workload};
+use crate::race::jobs::pin_writes;
 use crate::race::jobs::sections::Bare;
 use crate::race::ours::reclaim::{Fences, Pins, Quiet};
 use quintet_rivals::reclaim::{Epoch, Seize};
@@ -42,10 +43,18 @@ const WORKLOADS: &[Workload] = &[
         measure: Measure::Held,
         headline: false,
     },
+    Workload {
+        name: "pin-writes",
+        reason: "insert and remove by a pin for each: what a write costs without a handle",
+        stage: "pin-writes",
+        turn: "pin-writes",
+        measure: Measure::Rate,
+        headline: false,
+    },
 ];
 
 fn tables() -> Vec<Table> {
-    vec![
+    let mut all = vec![
         Table::domain::<Pins>(Role::Ours),
         Table::domain::<Quiet>(Role::Ours),
         Table::domain::<Epoch>(Role::Rival),
@@ -53,5 +62,7 @@ fn tables() -> Vec<Table> {
         Table::domain::<Fences>(Role::Limit),
         Bare::<true>::table(),
         Bare::<false>::table(),
-    ]
+    ];
+    all.extend(pin_writes::tables());
+    all
 }

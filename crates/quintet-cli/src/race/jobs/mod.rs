@@ -5,6 +5,7 @@ mod life;
 pub(crate) mod lines;
 mod mixed;
 pub(crate) mod mostly;
+pub(crate) mod pin_writes;
 mod prefetch;
 pub(crate) mod sections;
 pub(crate) mod seen;
