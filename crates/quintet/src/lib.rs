@@ -60,8 +60,8 @@ pub use word_map::WordMap;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::reclaim::{
-        BATCH, BATCH_BYTES, Backlog, Brief, Domain, Freed, Handle, Offline, Peek, QuietHandle,
-        Retired, Section, Spot, Visit,
+        BATCH, BATCH_BYTES, Backlog, Brief, Check, Domain, Freed, Handle, Offline, Peek,
+        QuietHandle, Retired, Section, Spot, Visit,
     };
     pub use crate::region::heap::{Buffer, MAPPED_FROM, PIECE, Zeroed};
     pub use crate::sync::barrier::Barrier;

@@ -94,4 +94,4 @@ pub use collect::{BATCH, BATCH_BYTES};
 pub use domain::{Backlog, Domain};
 pub use handle::{Handle, Offline, QuietHandle};
 pub use retired::{Freed, Retired};
-pub use section::{Brief, Peek, Section, Spot, Visit};
+pub use section::{Brief, Check, Peek, Section, Spot, Visit};

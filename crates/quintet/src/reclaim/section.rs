@@ -56,6 +56,41 @@ pub struct Peek<'a> {
     upper: u64,
 }
 
+/// Whoever can say whether a shared pointer may be followed.
+pub trait Check {
+    /// To be asked after each load of a shared pointer: may it be followed? If not, start again from the root (E3).
+    #[must_use]
+    fn check(&self) -> bool;
+}
+
+impl Check for Visit<'_> {
+    #[inline(always)]
+    fn check(&self) -> bool {
+        Visit::check(self)
+    }
+}
+
+impl Check for Section<'_> {
+    #[inline(always)]
+    fn check(&self) -> bool {
+        Visit::check(self)
+    }
+}
+
+impl Check for Brief<'_> {
+    #[inline(always)]
+    fn check(&self) -> bool {
+        Brief::check(self)
+    }
+}
+
+impl Check for Peek<'_> {
+    #[inline(always)]
+    fn check(&self) -> bool {
+        Peek::check(self)
+    }
+}
+
 impl<'a> Spot<'a> {
     #[inline(always)]
     pub(super) fn new(core: &'a Core, seat: &'a SeatState) -> Self {
