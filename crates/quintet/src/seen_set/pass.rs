@@ -1,20 +1,14 @@
 //! Sections of either kind, as far as following links goes.
 
-use crate::reclaim::{Brief, Section};
+use crate::reclaim::{Brief, Check, Section};
 
 /// The right to follow links, from one kind of section or the other.
-pub(super) trait Pass {
-    /// To be asked after each load of a link: may it be followed?
-    fn check(&self) -> bool;
+pub(super) trait Pass: Check {
     /// The section holds nothing back that was retired after it was entered.
     fn is_current(&self) -> bool;
 }
 
 impl Pass for Section<'_> {
-    #[inline(always)]
-    fn check(&self) -> bool {
-        (**self).check()
-    }
     #[inline(always)]
     fn is_current(&self) -> bool {
         (**self).is_current()
@@ -22,10 +16,6 @@ impl Pass for Section<'_> {
 }
 
 impl Pass for Brief<'_> {
-    #[inline(always)]
-    fn check(&self) -> bool {
-        Brief::check(self)
-    }
     #[inline(always)]
     fn is_current(&self) -> bool {
         Brief::check(self)
