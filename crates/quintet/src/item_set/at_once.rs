@@ -90,37 +90,26 @@ impl Core {
         work: impl FnOnce(&Table) -> Option<R>,
     ) -> Option<R> {
         if !A::REMEMBERS {
-            return self.alone_at(access.recall()).and_then(work);
-        }
-        // ORDERING: Acquire: partner is the exchange that published the table.
-        let root = self.root.load(Ordering::Acquire);
-        if !access.knows(root.cast()) {
-            return None;
+            return self.alone_at(&access.recall()).and_then(work);
         }
         // SAFETY: O2; what is remembered is a table.
-        work(unsafe { &*root })
+        unsafe { self.root.with_known(|root| access.knows(root.cast()), work) }
     }
 
     /// Lets an access remember the root, if it is alone (O1).
     pub(super) fn acquaint<A: Hold>(&self, access: &A) {
         let looked = access.look();
-        if let Some(table) = self.alone_at(looked).filter(|_| A::REMEMBERS) {
+        if let Some(table) = self.alone_at(&looked).filter(|_| A::REMEMBERS) {
             access.remember(ptr::from_ref(table).cast(), looked);
         }
     }
 
     /// The root if it is alone, and the era has not moved on. `None` says nothing.
     #[inline(always)]
-    fn alone_at<'a>(&'a self, peek: Peek<'a>) -> Option<&'a Table> {
-        // ORDERING: Acquire: partner is the exchange that published the table.
-        let root = self.root.load(Ordering::Acquire);
-        if !peek.check() {
-            return None;
-        }
-        // SAFETY: as in `follow`.
-        let table = unsafe { root.as_ref() }?;
-        // ORDERING: Acquire: partner is `complete`: without a predecessor everything is in this table (S1).
-        table.prev().load(Ordering::Acquire).is_null().then_some(table)
+    fn alone_at<'v>(&self, peek: &'v Peek<'_>) -> Option<&'v Table> {
+        let table = self.root.follow(peek).ok()??;
+        // Without a predecessor everything is in this table (S1).
+        table.prev().is_empty().then_some(table)
     }
 
     /// Where a write of `hash` in `table` takes place, if there is no other work to do.
@@ -129,8 +118,8 @@ impl Core {
         let at = At { shard: self.shard(hash), row: table.row(table.home(hash)) };
         at.shard.prefetch();
         at.row.prefetch_to_write();
-        // ORDERING: Relaxed: only asks whether there is work to share, which is not for here.
-        let at_work = !table.next().load(Ordering::Relaxed).is_null() || self.domain.is_returning();
+        // Work to share is not for here.
+        let at_work = !table.next().seems_empty() || self.domain.is_returning();
         // Who runs user code under a lock is told so by the way that takes the lock from the beginning (L4).
         (!at_work && !shard::is_busy()).then_some(at)
     }
@@ -157,8 +146,8 @@ impl Core {
     /// Whether the table is at the root, under the lock of the shard that is written to (L2).
     #[inline(always)]
     fn is_root(&self, table: &Table) -> bool {
-        // ORDERING: Relaxed: under the lock it is up to date with what earlier writers of this shard saw or did.
-        ptr::eq(self.root.load(Ordering::Relaxed), table)
+        // Under the lock it is up to date with what earlier writers of this shard saw or did.
+        self.root.leads_to(table)
     }
 
     /// Adds an item to `table`, which is at hand, behind its home as well (O4). `None` says that nothing has happened.
@@ -214,7 +203,7 @@ impl Core {
             return None;
         }
         let _guard = shard.lock();
-        // ORDERING: Relaxed, as in `is_root`. The era is the one that the section announced, so its interval covers the births of both items.
+        // ORDERING: Relaxed: under the lock, as in `is_root`. The era is the one that the section announced, so its interval covers the births of both items.
         let stands = self.is_root(table)
             && mark.hash.load(Ordering::Relaxed) == hash
             && ptr::eq(found.place.load(Ordering::Relaxed), found.item)
@@ -294,11 +283,11 @@ mod tests {
         let mut writer = set.handle();
         writer.put(record(1, 10));
         let section = set.core.domain.pin();
-        assert!(set.core.alone_at(section.peek()).is_some());
+        assert!(set.core.alone_at(&section.peek()).is_some());
         writer.put(record(1, 11));
         writer.flush();
-        assert!(set.core.alone_at(section.peek()).is_none());
+        assert!(set.core.alone_at(&section.peek()).is_none());
         assert!(!section.check() && section.check(), "announced");
-        assert!(set.core.alone_at(section.peek()).is_some());
+        assert!(set.core.alone_at(&section.peek()).is_some());
     }
 }

@@ -23,9 +23,10 @@ use super::places::Sought;
 use super::shard::{self, Shard};
 use super::table::{Full, Raw, Table};
 use super::word::{Birth, shard_of};
+use crate::migrate::{Link, Restart};
 use crate::reclaim::{Domain, Visit};
 use crate::region::AllocError;
-use crate::sync::{AtomicPtr, AtomicUsize, CachePadded, Ordering};
+use crate::sync::{AtomicUsize, CachePadded};
 use std::ptr;
 
 /// What a writer wants to happen to a key.
@@ -76,6 +77,12 @@ pub(crate) enum Stop {
     Full,
 }
 
+impl From<Restart> for Stop {
+    fn from(Restart: Restart) -> Self {
+        Self::Restart
+    }
+}
+
 impl From<Full> for Stop {
     fn from(Full: Full) -> Self {
         Self::Full
@@ -92,7 +99,7 @@ pub(crate) struct Pair<'v> {
 /// A set of raw items.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(super) root: CachePadded<AtomicPtr<Table>>,
+    pub(super) root: CachePadded<Link<Table>>,
     pub(super) shards: Box<[CachePadded<Shard>]>,
     pub(super) settings: Settings,
     pub(super) domain: Domain,
@@ -112,7 +119,8 @@ const LONG_SEARCH: usize = 32;
 impl Core {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
-            root: CachePadded::new(AtomicPtr::new(ptr::null_mut())),
+            // SAFETY: only views of the set's domain lead here, and all that they find is used in their sections (M12).
+            root: CachePadded::new(unsafe { Link::empty() }),
             shards: Shard::row(1 << settings.shard_bits),
             settings,
             domain: Domain::new(),
@@ -137,31 +145,11 @@ impl Core {
         unsafe { self.shards.get_unchecked(shard) }
     }
 
-    /// Follows the link to a table, if the section may.
-    #[inline(always)]
-    pub(super) fn follow<'v>(
-        visit: &'v Visit<'_>,
-        link: &AtomicPtr<Table>,
-    ) -> Result<Option<&'v Table>, Stop> {
-        // ORDERING: Acquire: partner is the exchange that published the table.
-        let table = link.load(Ordering::Acquire);
-        if !visit.check() {
-            return Err(Stop::Restart);
-        }
-        // SAFETY: tables are retired, never freed directly, and the operation has checked by its own view (E9) that this one cannot be
-        // freed before its section ends.
-        Ok(unsafe { table.as_ref() })
-    }
-
     /// The tables of this moment (S1).
     #[inline(always)]
-    pub(super) fn pair<'v>(&self, visit: &'v Visit<'_>) -> Result<Option<Pair<'v>>, Stop> {
-        let Some(new) = Self::follow(visit, &self.root)? else { return Ok(None) };
-        // ORDERING: Acquire: partner is `complete`: without a predecessor everything is in the new table.
-        if new.prev().load(Ordering::Acquire).is_null() {
-            return Ok(Some(Pair { new, old: None }));
-        }
-        Ok(Some(Pair { new, old: Self::follow(visit, new.prev())? }))
+    pub(super) fn pair<'v>(&self, visit: &'v Visit<'_>) -> Result<Option<Pair<'v>>, Restart> {
+        let Some(new) = self.root.follow(visit)? else { return Ok(None) };
+        Ok(Some(Pair { new, old: new.prev().follow(visit)? }))
     }
 
     /// The item of `hash` that is the `same`, or null.
@@ -179,39 +167,19 @@ impl Core {
         visit: &Visit<'_>,
         hash: u32,
         same: &impl Fn(Raw) -> bool,
-    ) -> Result<Raw, Stop> {
-        let Some(new) = Self::follow(visit, &self.root)? else { return Ok(ptr::null_mut()) };
-        // ORDERING: Acquire: partner is `complete`. Without a predecessor all of its items are found in S (S1); with one,
-        // the search of S comes after this load.
-        let old = new.prev().load(Ordering::Acquire);
-        let item = new.find(hash, || visit.check(), same).ok_or(Stop::Restart)?;
-        if !item.is_null() || old.is_null() {
-            return Ok(item);
+    ) -> Result<Raw, Restart> {
+        let Some(Pair { new, old }) = self.pair(visit)? else { return Ok(ptr::null_mut()) };
+        let item = new.find(hash, || visit.check(), same).ok_or(Restart)?;
+        match old {
+            Some(old) if item.is_null() => old.find(hash, || visit.check(), same).ok_or(Restart),
+            _ => Ok(item),
         }
-        Self::get_old(visit, old, hash, same)
-    }
-
-    /// The second half of a lookup while the set is migrating (S2).
-    #[cold]
-    fn get_old(
-        visit: &Visit<'_>,
-        old: *mut Table,
-        hash: u32,
-        same: &impl Fn(Raw) -> bool,
-    ) -> Result<Raw, Stop> {
-        if !visit.check() {
-            return Err(Stop::Restart);
-        }
-        // SAFETY: `old` was linked when it was loaded, which was after the root. User code has run since, but a check says yes only by what
-        // this operation announced before its root (E9): that covers the table's birth, and was announced before its end.
-        let old = unsafe { &*old };
-        old.find(hash, || visit.check(), same).ok_or(Stop::Restart)
     }
 
     /// Asks the cache for the place of `hash`.
     #[inline(always)]
     pub(crate) fn prefetch(&self, visit: &Visit<'_>, hash: u32) {
-        if let Ok(Some(table)) = Self::follow(visit, &self.root) {
+        if let Ok(Some(table)) = self.root.follow(visit) {
             table.prefetch(hash);
         }
     }
@@ -251,16 +219,15 @@ impl Core {
     #[inline(always)]
     fn approach(&self, visit: &Visit<'_>, hash: u32) {
         self.domain.return_piece();
-        if let Ok(Some(table)) = Self::follow(visit, &self.root) {
+        if let Ok(Some(table)) = self.root.follow(visit) {
             table.row(table.home(hash)).prefetch_to_write();
-            // ORDERING: Relaxed: only asks whether there is work to share.
-            if !table.prev().load(Ordering::Relaxed).is_null() {
-                if let Ok(Some(old)) = Self::follow(visit, table.prev()) {
+            if !table.prev().seems_empty() {
+                if let Ok(Some(old)) = table.prev().follow(visit) {
                     old.prefetch(hash);
                 }
                 // An error is for those who cannot go on without (G8).
                 let _ = self.help(visit);
-            } else if !table.next().load(Ordering::Relaxed).is_null() {
+            } else if !table.next().seems_empty() {
                 self.ready(visit, table);
             }
         }
@@ -354,18 +321,10 @@ impl Core {
 impl Core {
     /// Takes all items out of a set that nobody else uses, and frees its tables.
     pub(crate) fn dismantle(&mut self, mut take: impl FnMut(Raw)) {
-        // ORDERING: Relaxed: alone.
-        let root = self.root.load(Ordering::Relaxed);
-        self.root.store(ptr::null_mut(), Ordering::Relaxed);
-        if root.is_null() {
-            return;
-        }
-        // SAFETY: made from a box, and only the root led to it.
-        let new = unsafe { Box::from_raw(root) };
-        let prev = new.prev().load(Ordering::Relaxed);
-        if !prev.is_null() {
-            // SAFETY: made from a box, and only `prev` led to it.
-            let old = unsafe { Box::from_raw(prev) };
+        // SAFETY: alone, and only the root led to it.
+        let Some(mut new) = (unsafe { self.root.take() }) else { return };
+        // SAFETY: alone, and only `prev` led to it.
+        if let Some(old) = unsafe { new.prev_mut().take() } {
             for place in 0..old.places() {
                 let item = old.item_at(place);
                 let same = |other: Raw| ptr::eq(other, item);

@@ -37,7 +37,7 @@ use super::plan::Plan;
 use super::shard;
 use super::table::{Full, Raw, Table};
 use super::word::{Birth, EMPTY, shard_of};
-use crate::migrate::{next_capacity, retire};
+use crate::migrate::next_capacity;
 use crate::reclaim::Visit;
 use crate::region::AllocError;
 use crate::sync::Ordering;
@@ -85,10 +85,8 @@ impl Core {
         let last = first + (1 << old.plan().chunk_bits());
         let shard = first >> range_bits;
         let _guard = self.shards[shard].lock();
-        // ORDERING: Relaxed: under the lock both are up to date with what earlier writers of this shard saw (L2, G3).
-        let linked = ptr::eq(new.prev().load(Ordering::Relaxed), old)
-            && ptr::eq(self.root.load(Ordering::Relaxed), new);
-        if !linked {
+        // Under the lock both are up to date with what earlier writers of this shard saw (L2, G3).
+        if !new.prev().leads_to(old) || !self.root.leads_to(new) {
             return Err(Stop::Restart);
         }
         for line in first..last {
@@ -134,18 +132,13 @@ impl Core {
 
     /// Unlinks the old table, all of which is done (G5).
     fn complete(&self, visit: &Visit<'_>, new: &Table, old: &Table) {
-        let from = ptr::from_ref(old).cast_mut();
-        // ORDERING: Release: partner is the reader's load of `prev`: who finds none, finds all that was copied. The
-        // copiers' chunks were acquired by `is_finished` or `claim`.
-        let unlinked =
-            new.prev().compare_exchange(from, ptr::null_mut(), Ordering::AcqRel, Ordering::Relaxed);
-        if unlinked.is_ok() {
-            // ORDERING: Relaxed: a statistic.
-            self.migrations.fetch_add(1, Ordering::Relaxed);
-            if old.take_leave() {
-                // SAFETY: unlinked by the exchange, and nobody else retires it.
-                unsafe { retire(visit, from) };
-            }
+        // Who finds no `prev` finds all that was copied: the copiers' chunks were acquired by `is_finished` or `claim`.
+        let Some(left) = new.prev().cut(old) else { return };
+        // ORDERING: Relaxed: a statistic.
+        self.migrations.fetch_add(1, Ordering::Relaxed);
+        if old.take_leave() {
+            // SAFETY: the root has left it before, for the table that it is cut from now; nobody else takes its leave.
+            unsafe { left.retire(visit) };
         }
     }
 
@@ -172,6 +165,7 @@ impl Core {
             }
         };
         let Some(Pair { new, old: Some(old) }) = pair else { return Ok(()) };
+        let Some(behind) = new.prev().address_of(old) else { return Ok(()) };
         let bits = self.settings.bits_for(self.len().saturating_mul(2));
         let merged = Table::try_new(self.plan(visit, bits, false), None)?;
         for from in [new, old] {
@@ -183,24 +177,19 @@ impl Core {
                 unreachable!("ItemSet: {} items do not fit into {merged:?}", self.len());
             }
         }
-        let (from, to) = (ptr::from_ref(new).cast_mut(), Box::into_raw(merged));
-        let set = self.publish(from, to);
+        let replaced = self.root.replace(new, merged);
         drop(guards);
-        if !set {
-            // The migration was completed meanwhile, and the next one was started.
-            // SAFETY: nobody has seen the table.
-            drop(unsafe { Box::from_raw(to) });
-            return Ok(());
-        }
+        // If not, the migration was completed meanwhile, and the next one was started.
+        let Ok(left) = replaced else { return Ok(()) };
         // ORDERING: Relaxed: a statistic.
         self.rebuilt.fetch_add(1, Ordering::Relaxed);
         // S keeps its link to T: a reader that is on its way from S still needs it.
         if old.take_leave() {
-            // SAFETY: the exchange of the root has unlinked both, and nobody else retires this one.
-            unsafe { retire(visit, ptr::from_ref(old).cast_mut()) };
+            // SAFETY: only by the new table, which the root has left, is it still reached; nobody else takes its leave.
+            unsafe { behind.retire(visit) };
         }
-        // SAFETY: unlinked, and only one exchange from it succeeds.
-        unsafe { retire(visit, from) };
+        // SAFETY: only the root led here, since what came before is retired or has been cut; one leaves it (M14).
+        unsafe { left.retire(visit) };
         Ok(())
     }
 
@@ -210,48 +199,46 @@ impl Core {
 
     /// The first table of an empty set: the only one that may keep the order of insertion.
     pub(super) fn first_table(&self, visit: &Visit<'_>, bits: u32) -> Result<(), AllocError> {
-        let table =
-            Box::into_raw(Table::try_new(self.plan(visit, bits, self.settings.ordered), None)?);
-        if !self.publish(ptr::null_mut(), table) {
-            // SAFETY: nobody has seen the table.
-            drop(unsafe { Box::from_raw(table) });
-        }
+        let table = Table::try_new(self.plan(visit, bits, self.settings.ordered), None)?;
+        // Who comes late drops its own.
+        drop(self.root.set_once(table));
         Ok(())
     }
 
     /// Gives the root, which has no prev, a successor, unless it has one (G4, G9).
     fn prepare(&self, visit: &Visit<'_>, table: &Table, bits: u32) -> Result<bool, AllocError> {
-        let next = Table::try_new(self.plan(visit, bits, false), Some(table))?;
-        Ok(table.set_next(next))
+        // The root has left it only if it has a successor.
+        let Some(address) = self.root.address_of(table) else { return Ok(false) };
+        let next = Table::try_new(self.plan(visit, bits, false), Some((table, address)))?;
+        Ok(table.next().set_once(next).is_ok())
     }
 
     /// Makes some memory of the prepared successor present; if there is no more to do, begins to use it (M10).
     #[cold]
     pub(super) fn ready(&self, visit: &Visit<'_>, table: &Table) {
-        if let Ok(Some(next)) = Self::follow(visit, table.next()) {
+        if let Ok(Some(next)) = table.next().follow(visit) {
             if !next.touch_ahead() {
-                self.begin(table, next);
+                self.begin(table);
             }
         }
     }
 
     /// Moves the root on to the successor of `table`, if `table` still is the root.
-    fn begin(&self, table: &Table, next: &Table) {
-        let (from, to) = (ptr::from_ref(table).cast_mut(), ptr::from_ref(next).cast_mut());
-        if self.publish(from, to) {
+    fn begin(&self, table: &Table) {
+        // The successor leads to it: it is not to be retired yet.
+        if self.root.advance(table, table.next()).is_some() {
             table.let_next_go();
         }
     }
 
-    /// Moves on from the root, which has no prev, at once: to the successor that is prepared, else to one of `2^bits` places. If the
-    /// section has to restart, nothing has happened.
+    /// Moves on from the root, which has no prev, at once: to the successor that is prepared, else to one of `2^bits` places.
     fn start(&self, visit: &Visit<'_>, table: &Table, bits: u32) -> Result<(), AllocError> {
-        // ORDERING: Relaxed: only asks whether somebody was faster.
-        if table.next().load(Ordering::Relaxed).is_null() {
+        // Somebody may have been faster.
+        if table.next().seems_empty() {
             self.prepare(visit, table, bits)?;
         }
-        if let Ok(Some(next)) = Self::follow(visit, table.next()) {
-            self.begin(table, next);
+        if !table.next().is_empty() {
+            self.begin(table);
         }
         Ok(())
     }
@@ -269,12 +256,6 @@ impl Core {
         let table = self.alone(visit).unwrap();
         self.start(visit, table, bits).unwrap();
         assert!(self.alone(visit).is_none());
-    }
-
-    /// Moves the root on, if it is where the caller believes.
-    fn publish(&self, from: *mut Table, to: *mut Table) -> bool {
-        // ORDERING: Release: publishes the table; partner: `follow`. Failure: somebody else was faster.
-        self.root.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     fn next_bits(&self, table: &Table) -> u32 {

@@ -6,14 +6,14 @@ use super::tests::{Record, record};
 use super::*;
 use crate::region::Pages;
 use crate::sync::AtomicUsize;
-use crate::sync::Ordering::{self, Relaxed};
+use crate::sync::Ordering::Relaxed;
 
 type Set = ItemSet<Box<Record>>;
 
 fn is_prepared(set: &Set) -> bool {
     set.pin().visit(|visit| {
         let pair = set.core.pair(visit).ok().flatten();
-        pair.is_some_and(|pair| !pair.new.next().load(Ordering::Relaxed).is_null())
+        pair.is_some_and(|pair| !pair.new.next().seems_empty())
     })
 }
 
@@ -119,7 +119,7 @@ fn a_successor_is_dropped_once() {
 /// Tries to prepare a second successor.
 fn second(set: &Set, visit: &crate::reclaim::Visit<'_>) -> Result<bool, AllocError> {
     let table = set.core.settle(visit)?.unwrap();
-    Ok(table.set_next(Table::try_new(*table.plan(), None)?))
+    Ok(table.next().set_once(Table::try_new(*table.plan(), None)?).is_ok())
 }
 
 /// Panics when it is dropped, every other time.

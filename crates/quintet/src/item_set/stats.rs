@@ -58,7 +58,7 @@ impl Core {
             stats.capacity = new.capacity();
             stats.places_used = new.used();
             stats.places = new.places();
-            let next = Self::follow(visit, new.next()).ok().flatten();
+            let next = new.next().follow(visit).ok().flatten();
             let tables = [Some(new), old, next];
             stats.table_bytes = tables.into_iter().flatten().map(Table::bytes).sum();
             stats.migrating = old.map(|_| new.work.progress());

@@ -24,12 +24,12 @@ use super::plan::Plan;
 use super::row::Row;
 use super::shard::Shard;
 use super::word::{Birth, EMPTY};
-use crate::migrate::{Election, FirstTouch, Leave, Work};
+use crate::migrate::{Address, Election, FirstTouch, Leave, Link, Work};
 use crate::region::AllocError;
 use crate::region::heap::Buffer;
 use crate::sync::prefetch::prefetch_read;
 use crate::sync::six::{LANE_BITS, LANES, Lanes, Mark, Six};
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, CachePadded, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, CachePadded, Ordering};
 use std::fmt;
 use std::ptr;
 
@@ -58,9 +58,9 @@ pub(crate) struct Table {
     /// Places that a shard is given at a time.
     pub(super) batch: u32,
     /// The table that is being migrated into this one; null when there is none, and for ever after.
-    prev: AtomicPtr<Table>,
+    prev: Link<Table>,
     /// The table that will follow this one, set once; this one owns it until the root has moved on to it (T7).
-    next: AtomicPtr<Table>,
+    next: Link<Table>,
     capacity: usize,
     filling_from: usize,
     /// By place.
@@ -122,24 +122,26 @@ impl Drop for Table {
         #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
         DROPPED.set(DROPPED.get() + 1);
         // ORDERING: Relaxed: alone.
-        let next = self.next.load(Ordering::Relaxed);
-        if !next.is_null() && !self.followed.load(Ordering::Relaxed) {
-            // SAFETY: made from a box, and nobody else ever owned it (T7).
-            drop(unsafe { Box::from_raw(next) });
+        if !self.followed.load(Ordering::Relaxed) {
+            // SAFETY: alone, and nobody else ever owned it (T7).
+            drop(unsafe { self.next.take() });
         }
     }
 }
 
 impl Table {
-    /// An empty table, into which `prev` will be migrated.
-    pub(crate) fn try_new(plan: Plan, prev: Option<&Self>) -> Result<Box<Self>, AllocError> {
+    /// An empty table, into which `prev` will be migrated, which lies at the address beside it.
+    pub(crate) fn try_new(
+        plan: Plan,
+        prev: Option<(&Self, Address<Self>)>,
+    ) -> Result<Box<Self>, AllocError> {
         if plan.bits > Plan::MAX_BITS {
             return Err(AllocError::CapacityOverflow);
         }
         debug_assert!(plan.line_bits() >= plan.shard_bits);
         let capacity = plan.capacity();
         let lines = 1usize.checked_shl(plan.line_bits()).ok_or(AllocError::CapacityOverflow)?;
-        let chunks = prev.map_or(0, |prev| prev.chunks());
+        let chunks = prev.as_ref().map_or(0, |(prev, _)| prev.chunks());
         let refused = |_| AllocError::OutOfMemory { bytes: chunks / 8 };
         let order = || Buffer::try_new(capacity + 1, plan.pages);
         let marks = Buffer::try_new(lines * LANES, plan.pages)?;
@@ -152,10 +154,14 @@ impl Table {
             shift: u32::BITS - plan.line_bits(),
             line_bits: plan.line_bits(),
             batch: plan.batch(),
-            prev: AtomicPtr::new(
-                prev.map_or(ptr::null_mut(), |prev| ptr::from_ref(prev).cast_mut()),
-            ),
-            next: AtomicPtr::new(ptr::null_mut()),
+            prev: match prev {
+                // SAFETY: as below; the table is retired when it was cut from here, or this one has left the root, or never was there.
+                Some((_, address)) => unsafe { Link::to(address) },
+                // SAFETY: as below.
+                None => unsafe { Link::empty() },
+            },
+            // SAFETY: only views of the set's domain lead here, and all that they find is used in their sections (M12).
+            next: unsafe { Link::empty() },
             capacity,
             filling_from: plan.filling_from(),
             order: plan.ordered.then(order).transpose()?,
@@ -187,26 +193,18 @@ impl Table {
     }
 
     #[inline(always)]
-    pub(crate) const fn prev(&self) -> &AtomicPtr<Self> {
+    pub(crate) const fn prev(&self) -> &Link<Self> {
         &self.prev
     }
 
-    #[inline(always)]
-    pub(crate) const fn next(&self) -> &AtomicPtr<Self> {
-        &self.next
+    /// The same, for who is alone.
+    pub(crate) const fn prev_mut(&mut self) -> &mut Link<Self> {
+        &mut self.prev
     }
 
-    /// Gives the table its successor, unless it has one.
-    pub(crate) fn set_next(&self, next: Box<Self>) -> bool {
-        let next = Box::into_raw(next);
-        // ORDERING: Release: publishes the table; partner: `follow`. Failure: nothing is learnt.
-        let set =
-            self.next.compare_exchange(ptr::null_mut(), next, Ordering::AcqRel, Ordering::Relaxed);
-        if set.is_err() {
-            // SAFETY: made from a box above, and nobody has seen it.
-            drop(unsafe { Box::from_raw(next) });
-        }
-        set.is_ok()
+    #[inline(always)]
+    pub(crate) const fn next(&self) -> &Link<Self> {
+        &self.next
     }
 
     /// The root has moved on to `next`, which is its own master from now on (T7).

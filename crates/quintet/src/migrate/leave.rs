@@ -18,7 +18,7 @@ pub(crate) trait Leave {
 ///
 /// # Safety
 /// The table came out of a box, no link leads to it any more, any thread may drop it, and it is retired once.
-pub(crate) unsafe fn retire<T: Leave>(visit: &Visit<'_>, table: *mut T) {
+pub(super) unsafe fn retire<T: Leave>(visit: &Visit<'_>, table: *mut T) {
     // SAFETY: not freed yet: it is retired below.
     let (bytes, birth) = unsafe { &*table }.bytes_and_birth();
     // SAFETY: the caller's promise; `free` says when it is done.

@@ -6,7 +6,7 @@
 //! * *Who claims work?* Whoever is there: a shared cursor hands out chunks ([`Work::claim`]).
 //! * *Who copies?* Whoever claimed the chunk; when it sleeps, anybody else: after the last chunk is handed out, claims
 //!   give out again what is not finished. A copy must therefore be idempotent.
-//! * *Who retires?* Whoever sees that all chunks are done ([`retire`]).
+//! * *Who retires?* Of those that see that all chunks are done, the one that moves the [`Link`] on.
 //!
 //! What a chunk is, and how an entry is copied, is the table's business.
 //!
@@ -22,11 +22,16 @@
 //! only large tables are touched, for which M8 asks for half of the least quota.
 
 mod leave;
+mod link;
 mod pace;
 mod touch;
 mod work;
 
-pub(crate) use leave::{Leave, retire};
+#[cfg(all(test, quintet_loom))]
+mod loom_tests;
+
+pub(crate) use leave::Leave;
+pub(crate) use link::{Address, Link, Restart};
 pub(crate) use pace::{capacity_for, least_quota, load_of, next_capacity};
 pub(crate) use touch::FirstTouch;
 pub(crate) use work::{Election, Work};

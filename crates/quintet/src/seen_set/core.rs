@@ -37,12 +37,12 @@ use super::ground::Ground;
 use super::table::{Seen, Table, Walk};
 use super::together::Meeting;
 use super::word::Split;
+use crate::migrate::{Link, Restart};
 use crate::reclaim::{Access, Check, Domain, Handle, Section};
 use crate::roster::{Roster, Seat};
 use crate::sync::line::{LINE, Line};
-use crate::sync::{Arc, AtomicPtr, AtomicU64, MODEL, Ordering};
+use crate::sync::{Arc, AtomicU64, MODEL};
 use std::cell::Cell;
-use std::ptr;
 
 /// A record on its way into the set.
 pub(crate) trait Entry {
@@ -93,6 +93,12 @@ pub(crate) enum Stop {
     Error(SeenError),
 }
 
+impl From<Restart> for Stop {
+    fn from(Restart: Restart) -> Self {
+        Self::Restart
+    }
+}
+
 impl From<SeenError> for Stop {
     fn from(error: SeenError) -> Self {
         Self::Error(error)
@@ -101,7 +107,7 @@ impl From<SeenError> for Stop {
 
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(super) roots: Box<[AtomicPtr<Table>]>,
+    pub(super) roots: Box<[Link<Table>]>,
     pub(super) split: Split,
     pub(super) settings: Settings,
     pub(super) domain: Domain,
@@ -168,7 +174,8 @@ impl Worker {
 impl Core {
     pub(crate) fn new(settings: Settings) -> Self {
         let split = settings.split();
-        let root = |_| AtomicPtr::new(ptr::null_mut());
+        // SAFETY: only sections of the set's domain lead here, and all that they find is used inside of them (M12).
+        let root = |_| unsafe { Link::empty() };
         let account = Arc::new(Account::new(settings.budget));
         Self {
             roots: (0..1usize << split.segment_bits).map(root).collect(),
@@ -203,26 +210,10 @@ impl Core {
 
     /// The link to the table of a segment that [`Split::segment`] has named.
     #[inline(always)]
-    pub(super) fn link(&self, segment: usize) -> &AtomicPtr<Table> {
+    pub(super) fn link(&self, segment: usize) -> &Link<Table> {
         debug_assert!(segment < self.roots.len());
         // SAFETY: a segment is a number of `segment_bits` bits, and there are so many roots.
         unsafe { self.roots.get_unchecked(segment) }
-    }
-
-    /// Follows a link of a chain, if the section may.
-    #[inline(always)]
-    pub(super) fn follow<'s>(
-        section: &'s impl Check,
-        link: &AtomicPtr<Table>,
-    ) -> Result<Option<&'s Table>, Stop> {
-        // ORDERING: Acquire: partner is the exchange that published the table.
-        let table = link.load(Ordering::Acquire);
-        if !section.check() {
-            return Err(Stop::Restart);
-        }
-        // SAFETY: tables are retired, never freed directly, and the operation's own view has checked, after the load, that this one is not freed
-        // before its section is left (I4), which outlives the borrow; nested operations, panics and forgotten guards only keep a section longer.
-        Ok(unsafe { table.as_ref() })
     }
 
     /// Takes a record in, or finds it; in a section that is open already, if there is one.
@@ -277,7 +268,7 @@ impl Core {
         tag: u64,
         entry: &mut impl Entry,
     ) -> Usual {
-        let Ok(Some(table)) = Self::follow(section, self.link(segment)) else {
+        let Ok(Some(table)) = self.link(segment).follow(section) else {
             return Usual::Not;
         };
         Self::insert_along(worker, segment, (table, table.walk(tag)), tag, entry)
@@ -342,12 +333,6 @@ impl Core {
         Some(Outcome { word, new: true })
     }
 
-    /// The root of a segment, to be compared only.
-    pub(super) fn root(&self, segment: usize) -> *const Table {
-        // ORDERING: Acquire: that the root has left a table means that its successor is complete.
-        self.roots[segment].load(Ordering::Acquire)
-    }
-
     /// Counts a record that was inserted into `table`. If the handle has reported what it has counted: whether the table should be left.
     #[inline(always)]
     pub(super) fn count(worker: &Worker, segment: usize, table: &Table) -> Option<bool> {
@@ -370,7 +355,7 @@ impl Core {
     pub(super) fn see_to(&self, worker: &Worker, segment: usize, due: bool) {
         if due {
             let section = worker.access.section();
-            if let Ok(Some(table)) = Self::follow(&section, &self.roots[segment]) {
+            if let Ok(Some(table)) = self.roots[segment].follow(&section) {
                 self.consider_growing(&section, segment, table);
             }
         }
@@ -401,13 +386,13 @@ impl Core {
         segment: usize,
         tag: u64,
         same: &mut impl FnMut(u64) -> bool,
-    ) -> Result<Option<u64>, Stop> {
-        let mut table = Self::follow(section, &self.roots[segment])?;
+    ) -> Result<Option<u64>, Restart> {
+        let mut table = self.roots[segment].follow(section)?;
         while let Some(here) = table {
             match here.look(&mut here.walk(tag), tag, &mut *same) {
                 Seen::Same(word) => return Ok(Some(word)),
                 Seen::Empty(_) => return Ok(None), // (I2)
-                Seen::Never => table = Self::follow(section, here.next())?,
+                Seen::Never => table = here.next().follow(section)?,
             }
         }
         Ok(None)
@@ -422,14 +407,9 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        for root in &self.roots {
-            // ORDERING: Relaxed: nobody else is left.
-            let mut table = root.load(Ordering::Relaxed);
-            while !table.is_null() {
-                // SAFETY: a table in a chain came from a box and is retired only after it has left the chain.
-                let owned = unsafe { Box::from_raw(table) };
-                table = owned.next().load(Ordering::Relaxed);
-            }
+        for root in &mut self.roots {
+            // SAFETY: alone; each table of the chain is behind one link, and what has left it belongs to the domain.
+            unsafe { root.drop_chain(Table::next_mut) };
         }
     }
 }

@@ -26,12 +26,11 @@
 use super::budget::SeenError;
 use super::core::{Core, Stop};
 use super::table::{Plan, Table};
-use crate::migrate::retire;
+use crate::migrate::Restart;
 use crate::reclaim::Section;
 use crate::region::AllocError;
 use crate::sync::line::LINE;
 use crate::sync::{MODEL, Ordering};
-use std::ptr;
 
 /// After so many growths sizes are fine enough for every segment to have its own; from there on they double exactly.
 const FINE: u32 = if MODEL { 0 } else { 5 };
@@ -57,7 +56,7 @@ impl Core {
         section: &Section<'_>,
         segment: usize,
         before: Option<&Table>,
-    ) -> Result<*mut Table, SeenError> {
+    ) -> Result<Box<Table>, SeenError> {
         let growths = before.map_or(self.settings.first_growths, |table| table.plan().growths + 1);
         let before = before.map_or(0, |table| table.plan().slots);
         let plan = Plan {
@@ -75,8 +74,7 @@ impl Core {
             .ground
             .lines(growths, segment, lines, self.roots.len())
             .and_then(|lines| Table::try_new(plan, lines, &self.account));
-        let table = table.inspect_err(|_| self.account.give_back(bytes))?;
-        Ok(Box::into_raw(table))
+        Ok(table.inspect_err(|_| self.account.give_back(bytes))?)
     }
 
     /// The first table of a segment.
@@ -87,42 +85,21 @@ impl Core {
         segment: usize,
     ) -> Result<(), SeenError> {
         let table = self.make(section, segment, None)?;
-        // ORDERING: Release: publishes the table; partner: `follow`.
-        let set = self.roots[segment].compare_exchange(
-            ptr::null_mut(),
-            table,
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        );
-        if set.is_err() {
-            // SAFETY: nobody has seen the table.
-            unsafe { Box::from_raw(table) }.discard();
-        }
+        self.roots[segment].set_once(table).unwrap_or_else(Table::discard);
         Ok(())
     }
 
     /// True while `table` is the root and has no successor (G1). The first part holds until the exchange, since the root leaves a
     /// table only for its successor.
     fn may_leave(&self, segment: usize, table: &Table) -> bool {
-        // ORDERING: Acquire: that the root has reached the table means that its predecessor is complete.
-        ptr::eq(self.roots[segment].load(Ordering::Acquire), table)
-            && table.next().load(Ordering::Acquire).is_null()
+        // That the root has reached the table means that its predecessor is complete.
+        self.roots[segment].leads_to(table) && table.next().is_empty()
     }
 
     /// Gives the root a successor, unless it has one (G1).
     fn start(&self, section: &Section<'_>, segment: usize, table: &Table) -> Result<(), SeenError> {
         let next = self.make(section, segment, Some(table))?;
-        // ORDERING: Release: publishes the table; partner: `follow`.
-        let set = table.next().compare_exchange(
-            ptr::null_mut(),
-            next,
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        );
-        if set.is_err() {
-            // SAFETY: nobody has seen the table.
-            unsafe { Box::from_raw(next) }.discard();
-        }
+        table.next().set_once(next).unwrap_or_else(Table::discard);
         table.set_closed(false);
         Ok(())
     }
@@ -176,20 +153,15 @@ impl Core {
         table: &Table,
         next: &Table,
     ) {
-        let (from, to) = (ptr::from_ref(table).cast_mut(), ptr::from_ref(next).cast_mut());
-        let root = &self.roots[segment];
-        // ORDERING: Release: whoever enters by S finds what was copied into it. Failure: somebody else has done it.
-        if root.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            return;
-        }
+        let Some(left) = self.roots[segment].advance(table, table.next()) else { return };
         if self.meeting.is_none() {
             // What was reported to T is in S now. Handles report the rest to S.
             next.add_used(table.used());
         }
         // ORDERING: Relaxed: a statistic.
         self.growths.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the exchange has unlinked the table, and only one exchange from it succeeds.
-        unsafe { retire(section, from) };
+        // SAFETY: only the root has led to the table, since its predecessor, if it had one, was left before (G1); one leaves it (M14).
+        unsafe { left.retire(section) };
     }
 
     /// Completes `table` whoever sleeps, so that `next` can take more (G4).
@@ -203,7 +175,8 @@ impl Core {
     ) -> Stop {
         // ORDERING: Relaxed: a statistic.
         self.stragglers.fetch_add(1, Ordering::Relaxed);
-        while ptr::eq(self.root(segment), table) {
+        // Where the root has left the table its successor is complete.
+        while self.roots[segment].leads_to(table) {
             self.help(section, segment, table, next);
         }
         Stop::Restart
@@ -214,10 +187,10 @@ impl Core {
         &self,
         section: &'s Section<'_>,
         segment: usize,
-    ) -> Result<Option<&'s Table>, Stop> {
+    ) -> Result<Option<&'s Table>, Restart> {
         loop {
-            let Some(table) = Self::follow(section, &self.roots[segment])? else { return Ok(None) };
-            let Some(next) = Self::follow(section, table.next())? else { return Ok(Some(table)) };
+            let Some(table) = self.roots[segment].follow(section)? else { return Ok(None) };
+            let Some(next) = table.next().follow(section)? else { return Ok(Some(table)) };
             if self.meeting.is_some() {
                 // Everything is in the old table until the meeting ends.
                 return Ok(Some(table));

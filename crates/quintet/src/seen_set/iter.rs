@@ -110,10 +110,10 @@ impl Core {
     pub(super) fn entrance<'s>(&self, section: &'s Section<'_>, segment: usize) -> Vec<&'s Table> {
         loop {
             let mut chain = Vec::new();
-            let mut link = Self::follow(section, &self.roots[segment]);
+            let mut link = self.roots[segment].follow(section);
             while let Ok(Some(table)) = link {
                 chain.push(table);
-                link = Self::follow(section, table.next());
+                link = table.next().follow(section);
             }
             if link.is_ok() {
                 return chain;

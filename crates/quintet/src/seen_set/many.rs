@@ -249,7 +249,7 @@ impl Core {
     /// Where a record begins to look.
     #[inline(always)]
     fn aim<'s>(&self, section: &'s impl Check, turned: u64) -> Option<(&'s Table, &'s Line)> {
-        let table = Self::follow(section, self.link(self.split.segment(turned))).ok()??;
+        let table = self.link(self.split.segment(turned)).follow(section).ok()??;
         let line = table.home(turned);
         prefetch_read(ptr::from_ref(line));
         Some((table, line))

@@ -49,7 +49,7 @@ impl Core {
         tag: u64,
         entry: &mut impl Entry,
     ) -> Result<Outcome, Stop> {
-        let Some(table) = Self::follow(section, &self.roots[segment])? else {
+        let Some(table) = self.roots[segment].follow(section)? else {
             self.first_table(section, segment)?;
             return Err(Stop::Restart);
         };
@@ -57,7 +57,7 @@ impl Core {
         if self.meeting.is_some() {
             return self.insert_together(worker, section, segment, table, tag, entry);
         }
-        let next = Self::follow(section, table.next())?;
+        let next = table.next().follow(section)?;
         if let Some(next) = next {
             self.help(section, segment, table, next);
         }

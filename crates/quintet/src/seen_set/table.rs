@@ -16,12 +16,10 @@
 use super::budget::Account;
 use super::ground::Lines;
 use super::word::{EMPTY, FROZEN, Split, is_full};
-use crate::migrate::{Election, Leave, Work};
+use crate::migrate::{Election, Leave, Link, Work};
 use crate::region::AllocError;
 use crate::sync::line::{LINE, Line, Slots};
-use crate::sync::{
-    Arc, AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, CachePadded, MODEL, Ordering,
-};
+use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, CachePadded, MODEL, Ordering};
 use std::ops::Range;
 use std::ptr;
 
@@ -48,7 +46,7 @@ pub(crate) struct Plan {
 #[repr(C)]
 pub(crate) struct Table {
     lines: Lines,
-    next: AtomicPtr<Table>,
+    next: Link<Table>,
     /// Growing was refused and the table is as full as it may get.
     closed: AtomicBool,
     /// Some slot was frozen: clusters have ends.
@@ -123,7 +121,8 @@ impl Table {
         let threshold = (plan.slots as f64 * plan.max_fill) as usize;
         Ok(Box::new(Self {
             lines,
-            next: AtomicPtr::new(std::ptr::null_mut()),
+            // SAFETY: only sections of the set's domain lead here, and all that they find is used inside of them (M12).
+            next: unsafe { Link::empty() },
             closed: AtomicBool::new(false),
             any_frozen: AtomicBool::new(false),
             batch: (plan.slots / 512).clamp(1, 256) as u32,
@@ -145,8 +144,13 @@ impl Table {
     }
 
     #[inline(always)]
-    pub(crate) fn next(&self) -> &AtomicPtr<Table> {
+    pub(crate) fn next(&self) -> &Link<Table> {
         &self.next
+    }
+
+    /// The same, for who is alone.
+    pub(crate) fn next_mut(&mut self) -> &mut Link<Table> {
+        &mut self.next
     }
 
     pub(crate) fn plan(&self) -> &Plan {
@@ -161,7 +165,7 @@ impl Table {
     #[inline(always)]
     pub(crate) fn is_calm(&self) -> bool {
         // ORDERING: Relaxed: only chooses between a short way and the long one, which looks again.
-        self.next.load(Ordering::Relaxed).is_null() && !self.closed.load(Ordering::Relaxed)
+        self.next.seems_empty() && !self.closed.load(Ordering::Relaxed)
     }
 
     /// Closes the table for inserts, or opens it again.

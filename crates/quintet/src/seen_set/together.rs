@@ -109,7 +109,7 @@ impl Core {
         tag: u64,
         entry: &mut impl Entry,
     ) -> Result<Outcome, Stop> {
-        if let Some(next) = Self::follow(section, table.next())? {
+        if let Some(next) = table.next().follow(section)? {
             self.attend(worker, section, segment, table, next);
             return Err(Stop::Restart);
         }
@@ -127,8 +127,8 @@ impl Core {
     #[cold]
     pub(super) fn attend_if_called(&self, worker: &Worker, section: &Section<'_>) {
         for (segment, root) in self.roots.iter().enumerate() {
-            let Ok(Some(table)) = Self::follow(section, root) else { continue };
-            let Ok(Some(next)) = Self::follow(section, table.next()) else { continue };
+            let Ok(Some(table)) = root.follow(section) else { continue };
+            let Ok(Some(next)) = table.next().follow(section) else { continue };
             self.attend(worker, section, segment, table, next);
         }
     }
@@ -145,7 +145,7 @@ impl Core {
         let Some(meeting) = &self.meeting else { return };
         move_chunks(table, next);
         let mut state = meeting.state.lock();
-        if !std::ptr::eq(self.root(segment), table) {
+        if !self.roots[segment].leads_to(table) {
             return; // the round was over before we came: no member, or an old look at the root
         }
         let Some(Some(member)) = state.members.get_mut(worker.place.get()) else {
@@ -195,8 +195,8 @@ impl Core {
         }
         loop {
             // Somebody has arrived, so there is a growth; the lock keeps it from ending.
-            let Ok(Some(table)) = Self::follow(&section, &self.roots[0]) else { continue };
-            let Ok(Some(next)) = Self::follow(&section, table.next()) else { continue };
+            let Ok(Some(table)) = self.roots[0].follow(&section) else { continue };
+            let Ok(Some(next)) = table.next().follow(&section) else { continue };
             return self.lead(meeting, state, &section, 0, table, next);
         }
     }

@@ -20,10 +20,10 @@
 use super::builder::Settings;
 use super::table::{Probe, Seen, Table};
 use super::word::{GROUPS, State};
+use crate::migrate::{Link, Restart};
 use crate::reclaim::{Access, Books, Check, Domain, Section, Usual};
 use crate::region::AllocError;
-use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Ordering};
-use std::ptr;
+use crate::sync::{AtomicU64, AtomicUsize, CachePadded};
 
 /// What a writer wants to happen to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,12 @@ pub(crate) enum Stop {
     Alloc(AllocError),
 }
 
+impl From<Restart> for Stop {
+    fn from(Restart: Restart) -> Self {
+        Self::Restart
+    }
+}
+
 impl From<AllocError> for Stop {
     fn from(error: AllocError) -> Self {
         Self::Alloc(error)
@@ -74,7 +80,7 @@ pub(crate) enum Due {
 /// A map of words.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(super) root: CachePadded<AtomicPtr<Table>>,
+    pub(super) root: CachePadded<Link<Table>>,
     pub(super) settings: Settings,
     pub(super) domain: Domain,
     /// Tables made so far.
@@ -90,7 +96,8 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
-            root: CachePadded::new(AtomicPtr::new(ptr::null_mut())),
+            // SAFETY: only sections of the map's domain lead here, and all that they find is used inside of them (M12).
+            root: CachePadded::new(unsafe { Link::empty() }),
             settings,
             domain: Domain::new(),
             made: AtomicU64::new(0),
@@ -103,22 +110,6 @@ impl Core {
     /// Entries: exact when nobody writes.
     pub(crate) fn len(&self) -> usize {
         usize::try_from(self.domain.live()).unwrap_or(0)
-    }
-
-    /// Follows a link of the chain, if the section may.
-    #[inline(always)]
-    pub(super) fn follow<'s>(
-        section: &'s Section<'_>,
-        link: &AtomicPtr<Table>,
-    ) -> Result<Option<&'s Table>, Stop> {
-        // ORDERING: Acquire: partner is the exchange that published the table.
-        let table = link.load(Ordering::Acquire);
-        if !section.check() {
-            return Err(Stop::Restart);
-        }
-        // SAFETY: tables are retired, never freed directly, and the section has checked that this one cannot be
-        // freed before it is left; it is left when the borrow ends.
-        Ok(unsafe { table.as_ref() })
     }
 
     /// The value of `key`.
@@ -134,33 +125,9 @@ impl Core {
 
     /// The table, if there is just one.
     #[inline(always)]
-    fn lone<'s>(&self, brief: &'s impl Check) -> Option<&'s Table> {
-        // ORDERING: Acquire: partner is the exchange that published the table.
-        let table = self.root.load(Ordering::Acquire);
-        if !brief.check() {
-            return None;
-        }
-        // SAFETY: as in `follow`.
-        let table = unsafe { table.as_ref() }?;
-        // ORDERING: Relaxed: only asks whether there is work to share.
-        table.next().load(Ordering::Relaxed).is_null().then_some(table)
-    }
-
-    /// The table, if there is one at most.
-    #[inline(always)]
-    fn only_table<'s>(&self, section: &'s Section<'_>) -> Result<Option<&'s Table>, ()> {
-        // ORDERING: Acquire: partner is the exchange that published the table.
-        let table = self.root.load(Ordering::Acquire);
-        if !section.check() {
-            return Err(());
-        }
-        // SAFETY: as in `follow`.
-        let table = unsafe { table.as_ref() };
-        // ORDERING: Relaxed: only asks whether there is work to share.
-        match table {
-            Some(table) if !table.next().load(Ordering::Relaxed).is_null() => Err(()),
-            other => Ok(other),
-        }
+    fn lone<'s>(&self, section: &'s impl Check) -> Option<&'s Table> {
+        let table = self.root.follow(section).ok()??;
+        table.next().seems_empty().then_some(table)
     }
 
     /// A lookup that takes its share of the work and goes along the chain.
@@ -169,15 +136,16 @@ impl Core {
     fn get_slow(&self, access: &impl Access, key: u64) -> Option<u64> {
         let section = access.section();
         loop {
-            let value = Self::follow(&section, &self.root).and_then(|root| {
-                let Some(table) = root else { return Ok(None) };
-                self.help(&section, table)?;
-                Self::walk(&section, table, key)
-            });
-            if let Ok(value) = value {
+            if let Ok(value) = self.try_get(&section, key) {
                 return value;
             }
         }
+    }
+
+    fn try_get(&self, section: &Section<'_>, key: u64) -> Result<Option<u64>, Restart> {
+        let Some(table) = self.root.follow(section)? else { return Ok(None) };
+        self.help(section, table)?;
+        Self::walk(section, table, key)
     }
 
     /// A lookup along the chain from `table` on (W2, W3).
@@ -185,7 +153,7 @@ impl Core {
         section: &'s Section<'_>,
         mut table: &'s Table,
         key: u64,
-    ) -> Result<Option<u64>, Stop> {
+    ) -> Result<Option<u64>, Restart> {
         // What the table before said if this one has never heard of the key.
         let mut frozen = None;
         loop {
@@ -205,9 +173,9 @@ impl Core {
     pub(super) fn successor<'s>(
         section: &'s Section<'_>,
         table: &Table,
-    ) -> Result<&'s Table, Stop> {
+    ) -> Result<&'s Table, Restart> {
         // Whoever froze the place had seen the successor, and its exchange passed that on.
-        Self::follow(section, table.next())?.ok_or(Stop::Restart)
+        table.next().follow(section)?.ok_or(Restart)
     }
 
     /// Several lookups; the memory of all is asked for before the first is compared.
@@ -215,8 +183,7 @@ impl Core {
         let section = access.section();
         self.prefetch_in(&section, keys.iter().copied());
         for (&key, value) in keys.iter().zip(values) {
-            let glance =
-                self.only_table(&section).ok().flatten().and_then(|table| table.glance(key));
+            let glance = self.lone(&section).and_then(|table| table.glance(key));
             *value = glance.unwrap_or_else(|| self.get_slow(access, key));
         }
     }
@@ -228,7 +195,7 @@ impl Core {
 
     #[inline(always)]
     fn prefetch_in(&self, section: &Section<'_>, keys: impl Iterator<Item = u64>) {
-        if let Ok(Some(table)) = self.only_table(section) {
+        if let Some(table) = self.lone(section) {
             keys.for_each(|key| table.prefetch(key));
         }
     }
@@ -361,7 +328,7 @@ impl Core {
         key: u64,
         decide: &mut impl FnMut(Option<u64>) -> Act,
     ) -> Result<(Change, Due), Stop> {
-        let Some(mut table) = Self::follow(section, &self.root)? else {
+        let Some(mut table) = self.root.follow(section)? else {
             return self.apply_to_nothing(section, decide);
         };
         self.help(section, table)?;
@@ -387,7 +354,7 @@ impl Core {
                     return Ok(((before, before), Due::Nothing));
                 };
                 if seen.state == State::Empty {
-                    let next = Self::follow(section, table.next())?;
+                    let next = table.next().follow(section)?;
                     // G5.
                     let usable = |next: &&Table| next.is_ready() || probe.is_too_far();
                     if let Some(next) = next.filter(usable) {
@@ -463,12 +430,7 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // ORDERING: Relaxed: alone.
-        let mut table = self.root.load(Ordering::Relaxed);
-        while !table.is_null() {
-            // SAFETY: every table of the chain was made from a box; what has left the chain belongs to the domain.
-            let owned = unsafe { Box::from_raw(table) };
-            table = owned.next().load(Ordering::Relaxed);
-        }
+        // SAFETY: alone; each table of the chain is behind one link, and what has left it belongs to the domain.
+        unsafe { self.root.drop_chain(Table::next_mut) };
     }
 }

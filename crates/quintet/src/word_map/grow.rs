@@ -27,17 +27,16 @@
 use super::core::{Core, Due, Stop};
 use super::table::{Plan, Table};
 use super::word::Shape;
-use crate::migrate::{load_of, next_capacity, retire};
+use crate::migrate::{Restart, load_of, next_capacity};
 use crate::reclaim::{Access, Section};
 use crate::region::AllocError;
 use crate::sync::Ordering;
-use std::ptr;
 
 impl Core {
     /// Moves one chunk of `table`, if it is being migrated (M3).
     #[cold]
-    pub(super) fn help<'s>(&self, section: &'s Section<'_>, table: &'s Table) -> Result<(), Stop> {
-        let Some(next) = Self::follow(section, table.next())? else { return Ok(()) };
+    pub(super) fn help(&self, section: &Section<'_>, table: &Table) -> Result<(), Restart> {
+        let Some(next) = table.next().follow(section)? else { return Ok(()) };
         if next.touch_ahead() {
             return Ok(());
         }
@@ -51,28 +50,27 @@ impl Core {
                 return Ok(());
             }
         }
-        self.promote(section, table, next);
+        self.promote(section, table);
         Ok(())
     }
 
     /// Moves the root on from a table of which everything is done (W5).
-    fn promote(&self, section: &Section<'_>, table: &Table, next: &Table) {
-        let (from, to) = (ptr::from_ref(table).cast_mut(), ptr::from_ref(next).cast_mut());
-        // ORDERING: Release: whoever enters by S finds what was copied into it. Failure: somebody else has done it.
-        if self.root.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            return;
-        }
+    fn promote(&self, section: &Section<'_>, table: &Table) {
+        let Some(left) = self.root.advance(table, table.next()) else { return };
         // ORDERING: Relaxed: a statistic.
         self.migrations.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the exchange has unlinked the table, and only one exchange from it succeeds.
-        unsafe { retire(section, from) };
+        // SAFETY: only the root has led to the table, since its predecessor, if it had one, was left before (G1); one leaves it (M14).
+        unsafe { left.retire(section) };
     }
 
     /// Migrates to the end whatever is under way. Returns the root then seen.
-    pub(super) fn settle<'s>(&self, section: &'s Section<'_>) -> Result<Option<&'s Table>, Stop> {
+    pub(super) fn settle<'s>(
+        &self,
+        section: &'s Section<'_>,
+    ) -> Result<Option<&'s Table>, Restart> {
         loop {
-            let Some(table) = Self::follow(section, &self.root)? else { return Ok(None) };
-            if Self::follow(section, table.next())?.is_none() {
+            let Some(table) = self.root.follow(section)? else { return Ok(None) };
+            if table.next().follow(section)?.is_none() {
                 return Ok(Some(table));
             }
             self.help(section, table)?;
@@ -82,13 +80,8 @@ impl Core {
     /// The first table of an empty map.
     pub(super) fn first_table(&self, section: &Section<'_>, bits: u32) -> Result<(), AllocError> {
         let table = self.make(section, bits, self.settings.seed, false)?;
-        // ORDERING: Release: publishes the table; partner: `follow`.
-        let set =
-            self.root.compare_exchange(ptr::null_mut(), table, Ordering::AcqRel, Ordering::Relaxed);
-        if set.is_err() {
-            // SAFETY: nobody has seen the table.
-            drop(unsafe { Box::from_raw(table) });
-        }
+        // Who comes late drops its own.
+        drop(self.root.set_once(table));
         Ok(())
     }
 
@@ -98,7 +91,7 @@ impl Core {
         bits: u32,
         seed: u64,
         reseeded: bool,
-    ) -> Result<*mut Table, AllocError> {
+    ) -> Result<Box<Table>, AllocError> {
         let plan = Plan {
             bits,
             seed,
@@ -110,7 +103,7 @@ impl Core {
             id: self.made.fetch_add(1, Ordering::Relaxed),
             birth: section.era(),
         };
-        Table::try_new(plan).map(Box::into_raw)
+        Table::try_new(plan)
     }
 
     /// Gives the root a successor of size `2^bits`, unless it has one (G1).
@@ -123,17 +116,8 @@ impl Core {
         reseeded: bool,
     ) -> Result<(), AllocError> {
         let next = self.make(section, bits, seed, reseeded)?;
-        // ORDERING: Release: publishes the table; partner: `follow`.
-        let set = table.next().compare_exchange(
-            ptr::null_mut(),
-            next,
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        );
-        if set.is_err() {
-            // SAFETY: nobody has seen the table.
-            drop(unsafe { Box::from_raw(next) });
-        }
+        // Who comes late drops its own.
+        drop(table.next().set_once(next));
         Ok(())
     }
 
@@ -142,7 +126,7 @@ impl Core {
     #[inline(never)]
     pub(super) fn consider(&self, access: &impl Access, due: Due) {
         let section = access.section();
-        let Ok(Some(table)) = Self::follow(&section, &self.root) else { return };
+        let Ok(Some(table)) = self.root.follow(&section) else { return };
         let wanted = match due {
             Due::Nothing => false,
             Due::Growing => table.used() >= table.threshold(),
@@ -150,8 +134,7 @@ impl Core {
                 self.len() < table.threshold() / 4 && self.next_bits(table) < table.plan().bits
             }
         };
-        // ORDERING: Acquire: as in `follow`.
-        if !wanted || !table.next().load(Ordering::Acquire).is_null() {
+        if !wanted || !table.next().seems_empty() {
             return;
         }
         // One thread prepares the next table, the others go on; late ones do not wait for it (M6).
@@ -173,13 +156,8 @@ impl Core {
 
     /// An insert has found no slot: afterwards the table has a successor, or takes more, or is no longer the root.
     #[cold]
-    pub(super) fn make_room<'s>(
-        &self,
-        section: &'s Section<'_>,
-        table: &'s Table,
-    ) -> Result<(), Stop> {
-        let Some(root) = Self::follow(section, &self.root)? else { return Err(Stop::Restart) };
-        if !ptr::eq(root, table) {
+    pub(super) fn make_room(&self, section: &Section<'_>, table: &Table) -> Result<(), Stop> {
+        if !self.root.leads_to(table) {
             // G3.
             // ORDERING: Relaxed: a statistic.
             self.waited.fetch_add(1, Ordering::Relaxed);

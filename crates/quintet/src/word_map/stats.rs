@@ -1,7 +1,8 @@
 //! What a map looks like inside.
 
-use super::core::{Core, Stop};
+use super::core::Core;
 use super::table::Table;
+use crate::migrate::Restart;
 use crate::reclaim::Section;
 use crate::sync::Ordering;
 
@@ -94,20 +95,19 @@ impl Core {
         }
     }
 
-    fn chain<'s>(&self, section: &'s Section<'_>) -> Result<Vec<&'s Table>, Stop> {
+    fn chain<'s>(&self, section: &'s Section<'_>) -> Result<Vec<&'s Table>, Restart> {
         let mut chain = Vec::new();
-        let mut next = Self::follow(section, &self.root)?;
+        let mut next = self.root.follow(section)?;
         while let Some(table) = next {
             chain.push(table);
-            next = Self::follow(section, table.next())?;
+            next = table.next().follow(section)?;
         }
         Ok(chain)
     }
 }
 
 fn describe(nth: usize, table: &Table) -> TableStats {
-    // ORDERING: Relaxed: a statistic.
-    let left = !table.next().load(Ordering::Relaxed).is_null();
+    let left = !table.next().seems_empty();
     TableStats {
         state: match (nth, left) {
             (0, false) => TableState::Alone,

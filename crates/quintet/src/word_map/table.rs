@@ -16,14 +16,12 @@ use super::aim::{Aim, has_empty};
 use super::overflow::Overflow;
 use super::word::{GROUP, SPARE_BITS, STEP, Shape, SlotWord, Sought, State};
 use crate::hash::WordMixer;
-use crate::migrate::{Election, FirstTouch, Leave, Work, load_of};
+use crate::migrate::{Election, FirstTouch, Leave, Link, Work, load_of};
 use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
 use crate::sync::pair::find;
 use crate::sync::prefetch::prefetch_read;
-use crate::sync::{
-    AtomicBool, AtomicPair, AtomicPtr, AtomicUsize, CachePadded, MODEL, Ordering, load_hint,
-};
+use crate::sync::{AtomicBool, AtomicPair, AtomicUsize, CachePadded, MODEL, Ordering, load_hint};
 use std::fmt;
 
 /// What a table is made with.
@@ -56,8 +54,8 @@ pub(crate) struct Table {
     batch: u32,
     /// When so many slots are used, the table is left.
     threshold: usize,
-    /// The successor: set once, by compare-exchange.
-    next: AtomicPtr<Table>,
+    /// The successor: set once.
+    next: Link<Table>,
     plan: Plan,
     overflow: Overflow,
     /// Inserts may use the whole reach and then the list: a reseed did not help.
@@ -117,7 +115,8 @@ impl Table {
             reach: shape.reach(),
             batch: (shape.size() >> 8).clamp(1, 64) as u32,
             threshold: (load_of(plan.bits, plan.max_load) * shape.size() as f64) as usize,
-            next: AtomicPtr::new(std::ptr::null_mut()),
+            // SAFETY: only sections of the map's domain lead here, and all that they find is used inside of them (M12).
+            next: unsafe { Link::empty() },
             plan,
             overflow: Overflow::new(),
             flooded: AtomicBool::new(false),
@@ -152,8 +151,13 @@ impl Table {
 
     /// Where the successor is, or will be.
     #[inline(always)]
-    pub(crate) const fn next(&self) -> &AtomicPtr<Self> {
+    pub(crate) const fn next(&self) -> &Link<Self> {
         &self.next
+    }
+
+    /// The same, for who is alone.
+    pub(crate) const fn next_mut(&mut self) -> &mut Link<Self> {
+        &mut self.next
     }
 
     /// Starts a probe for `key`.
@@ -201,8 +205,8 @@ impl Table {
         }
         // T6: the key is here or absent. It may be here as TOMB or, if a migration has begun, frozen; without a successor
         // afterwards it was not frozen before.
-        // ORDERING: Acquire: partner is the exchange that publishes the successor; whoever freezes has seen it.
-        self.next.load(Ordering::Acquire).is_null().then_some(None)
+        // Whoever freezes has seen the successor, and passes that on by its exchange.
+        self.next.is_empty().then_some(None)
     }
 
     /// The same for a key whose home is full, or in a small table.
