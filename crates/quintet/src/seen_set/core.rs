@@ -46,6 +46,8 @@ use std::cell::Cell;
 
 /// A record on its way into the set.
 pub(crate) trait Entry {
+    /// Whether comparing runs user code.
+    const USER: bool;
     /// Whether the record of this word, whose tag is the right one, is the one sought.
     fn same(&self, word: u64) -> bool;
     /// Writes the record and returns its id (R1). `None`: there is no room at the desk.
@@ -218,19 +220,25 @@ impl Core {
 
     /// Takes a record in, or finds it; in a section that is open already, if there is one.
     #[inline(always)]
-    pub(crate) fn insert(
+    pub(crate) fn insert<E: Entry>(
         &self,
         worker: &Worker,
         section: Option<&impl Check>,
         turned: u64,
         tag: u64,
-        entry: &mut impl Entry,
+        entry: &mut E,
     ) -> Result<Outcome, SeenError> {
         let segment = self.split.segment(turned);
         let told = match section {
             Some(section) => self.insert_usual(worker, section, segment, tag, entry),
             None => match worker.access.usual() {
-                Some(section) => self.insert_usual(worker, &section, segment, tag, entry),
+                Some(section) => {
+                    let told = self.insert_usual(worker, &section, segment, tag, entry);
+                    if !E::USER {
+                        section.leave_alone();
+                    }
+                    told
+                }
                 None => Usual::Not,
             },
         };

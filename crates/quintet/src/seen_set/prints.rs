@@ -37,6 +37,8 @@ pub struct PrintsHandle<'s, S = DefaultHashBuilder> {
 struct Print(u64);
 
 impl Entry for Print {
+    const USER: bool = false;
+
     #[inline(always)]
     fn same(&self, word: u64) -> bool {
         word == self.0

@@ -250,6 +250,8 @@ pub(crate) struct Typed<'a, T> {
 }
 
 impl<T: Hash + Eq + Send + Sync> Entry for Typed<'_, T> {
+    const USER: bool = true;
+
     #[inline(always)]
     fn same(&self, word: u64) -> bool {
         self.records.get(word & self.id_mask) == self.record
@@ -298,6 +300,8 @@ impl Text<'_> {
 }
 
 impl Entry for Text<'_> {
+    const USER: bool = false;
+
     #[inline(always)]
     fn same(&self, word: u64) -> bool {
         self.records.get(word & self.id_mask) == self.record

@@ -202,15 +202,18 @@ impl Core {
 
     /// Lets `decide` choose what happens to `key`, until one choice takes effect (W1). Returns the value before and after.
     #[inline]
-    pub(crate) fn apply(
+    pub(crate) fn apply<const USER: bool, A: Access>(
         &self,
-        access: &impl Access,
+        access: &A,
         key: u64,
         expect: Expect,
         mut decide: impl FnMut(Option<u64>) -> Act,
     ) -> Result<Change, AllocError> {
-        let at_home =
-            if GROUPS { self.apply_at_home(access, key, expect, &mut decide) } else { None };
+        let at_home = if GROUPS {
+            self.apply_at_home::<USER, A>(access, key, expect, &mut decide)
+        } else {
+            None
+        };
         let (change, due) = match at_home.or_else(|| self.apply_at_once(access, key, &mut decide)) {
             Some(outcome) => outcome,
             None => self.apply_slow(access, key, &mut decide)?,
@@ -224,15 +227,30 @@ impl Core {
 
     /// The usual case: one table, and the key's home has it or a slot for it. `None` says that nothing has happened.
     #[inline(always)]
-    fn apply_at_home(
+    fn apply_at_home<const USER: bool, A: Access>(
         &self,
-        access: &impl Access,
+        access: &A,
         key: u64,
         expect: Expect,
         decide: &mut impl FnMut(Option<u64>) -> Act,
     ) -> Option<(Change, Due)> {
         let brief = access.usual()?;
-        let table = self.lone(&brief)?;
+        let outcome = self.apply_at_home_in(&brief, key, expect, decide);
+        if !USER {
+            brief.leave_alone();
+        }
+        outcome
+    }
+
+    #[inline(always)]
+    fn apply_at_home_in<'s>(
+        &self,
+        brief: &impl Usual<'s>,
+        key: u64,
+        expect: Expect,
+        decide: &mut impl FnMut(Option<u64>) -> Act,
+    ) -> Option<(Change, Due)> {
+        let table = self.lone(brief)?;
         let aim = table.aim(key)?;
         if expect == Expect::Either && aim.is_free() {
             let Act::Put(value) = decide(None) else {

@@ -79,21 +79,24 @@ impl<'m, K: Word, V: Word, A: Access> Handle<'m, K, V, A> {
         &self.access
     }
 
+    /// Changes what `key` has. `USER` says whether `decide` runs user code.
     #[inline(always)]
-    fn apply(
+    fn apply<const USER: bool>(
         &self,
         key: K,
         expect: Expect,
         mut decide: impl FnMut(Option<V>) -> Choice<V>,
     ) -> Result<(Option<V>, Option<V>), AllocError> {
-        let outcome =
-            self.map.core.apply(&self.access, key.to_word(), expect, |found| {
-                match decide(found.map(WordMap::<K, V>::value)) {
-                    Choice::Keep => Act::Keep,
-                    Choice::Put(value) => Act::Put(value.to_word()),
-                    Choice::Remove => Act::Remove,
-                }
-            });
+        let outcome = self.map.core.apply::<USER, A>(
+            &self.access,
+            key.to_word(),
+            expect,
+            |found| match decide(found.map(WordMap::<K, V>::value)) {
+                Choice::Keep => Act::Keep,
+                Choice::Put(value) => Act::Put(value.to_word()),
+                Choice::Remove => Act::Remove,
+            },
+        );
         outcome.map(|(before, after)| {
             (before.map(WordMap::<K, V>::value), after.map(WordMap::<K, V>::value))
         })
@@ -123,7 +126,7 @@ impl<'m, K: Word, V: Word, A: Access> Handle<'m, K, V, A> {
     /// [`insert`](Self::insert) that returns an error if memory is needed and cannot be had; the map is then as before.
     #[inline]
     pub fn try_insert(&self, key: K, value: V) -> Result<Option<V>, AllocError> {
-        self.apply(key, Expect::Either, |_| Choice::Put(value)).map(|(before, _)| before)
+        self.apply::<false>(key, Expect::Either, |_| Choice::Put(value)).map(|(before, _)| before)
     }
 
     /// Gives `key` a value only if it has none; otherwise returns the one it has, which stays. Linearizable.
@@ -132,7 +135,7 @@ impl<'m, K: Word, V: Word, A: Access> Handle<'m, K, V, A> {
     /// As [`insert`](Self::insert).
     #[inline]
     pub fn insert_new(&self, key: K, value: V) -> Option<V> {
-        let outcome = self.apply(key, Expect::Either, |found| match found {
+        let outcome = self.apply::<false>(key, Expect::Either, |found| match found {
             Some(_) => Choice::Keep,
             None => Choice::Put(value),
         });
@@ -143,7 +146,9 @@ impl<'m, K: Word, V: Word, A: Access> Handle<'m, K, V, A> {
     #[inline]
     pub fn remove(&self, key: K) -> Option<V> {
         // Removing allocates nothing, so there is no error to report.
-        self.apply(key, Expect::Present, |_| Choice::Remove).ok().and_then(|(before, _)| before)
+        self.apply::<false>(key, Expect::Present, |_| Choice::Remove)
+            .ok()
+            .and_then(|(before, _)| before)
     }
 
     /// Replaces the value of `key` if it is `current`. `Ok` holds the value replaced, `Err` what was there instead.
@@ -152,7 +157,7 @@ impl<'m, K: Word, V: Word, A: Access> Handle<'m, K, V, A> {
     pub fn compare_exchange(&self, key: K, current: V, new: V) -> Result<V, Option<V>> {
         let current = current.to_word();
         let mut same = false;
-        let outcome = self.apply(key, Expect::Present, |found| {
+        let outcome = self.apply::<false>(key, Expect::Present, |found| {
             same = found.is_some_and(|value| value.to_word() == current);
             if same { Choice::Put(new) } else { Choice::Keep }
         });
@@ -170,7 +175,7 @@ impl<'m, K: Word, V: Word, A: Access> Handle<'m, K, V, A> {
     /// the map.
     #[inline]
     pub fn update(&self, key: K, mut next: impl FnMut(V) -> V) -> Option<V> {
-        let outcome = self.apply(key, Expect::Present, |found| match found {
+        let outcome = self.apply::<true>(key, Expect::Present, |found| match found {
             Some(value) => Choice::Put(next(value)),
             None => Choice::Keep,
         });
@@ -186,7 +191,7 @@ impl<'m, K: Word, V: Word, A: Access> Handle<'m, K, V, A> {
     /// As [`insert`](Self::insert).
     #[inline]
     pub fn alter(&self, key: K, mut decide: impl FnMut(Option<V>) -> Option<V>) -> Option<V> {
-        let outcome = self.apply(key, Expect::Present, |found| match decide(found) {
+        let outcome = self.apply::<true>(key, Expect::Present, |found| match decide(found) {
             Some(value) => Choice::Put(value),
             None => Choice::Remove,
         });
@@ -204,7 +209,7 @@ impl<'m, K: Word, V: Word, A: Access> Handle<'m, K, V, A> {
         if let Some(value) = self.get(key) {
             return value;
         }
-        let outcome = self.apply(key, Expect::Either, |found| match found {
+        let outcome = self.apply::<true>(key, Expect::Either, |found| match found {
             Some(_) => Choice::Keep,
             None => Choice::Put(make()),
         });
@@ -246,7 +251,7 @@ impl<'m, K: Word, V: Word, A: Access> Handle<'m, K, V, A> {
     pub fn retain(&self, mut keep: impl FnMut(K, V) -> bool) {
         for (key, _) in self.iter() {
             // Removing allocates nothing.
-            let _ = self.apply(key, Expect::Present, |found| match found {
+            let _ = self.apply::<true>(key, Expect::Present, |found| match found {
                 Some(value) if !keep(key, value) => Choice::Remove,
                 _ => Choice::Keep,
             });
