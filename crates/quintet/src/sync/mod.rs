@@ -7,7 +7,6 @@
 //! | [`pair`] | [`AtomicPair`]: two adjacent words changed by one compare-exchange |
 //! | [`line`] | [`Line`]: a cache line of words, looked over at once |
 //! | [`six`] | [`Six`](six::Six): six tags and their items on one cache line |
-//! | [`counter`] | [`Striped`]: a sum that threads change without sharing a line |
 //! | [`padded`] | [`CachePadded`]: one value, its own cache lines |
 //! | [`backoff`] | [`Backoff`]: spin, then yield |
 //! | [`fork`] | has this process been forked since? |
@@ -38,7 +37,6 @@ pub(crate) use self::shuttle::schedules;
 
 pub(crate) mod backoff;
 pub(crate) mod barrier;
-pub(crate) mod counter;
 pub(crate) mod fork;
 pub(crate) mod line;
 pub(crate) mod padded;
@@ -54,8 +52,7 @@ pub(crate) use backend::{
 };
 #[allow(unused_imports)]
 pub(crate) use {
-    backoff::Backoff, barrier::Barrier, counter::Striped, line::Line, padded::CachePadded,
-    pair::AtomicPair,
+    backoff::Backoff, barrier::Barrier, line::Line, padded::CachePadded, pair::AtomicPair,
 };
 
 /// True while a model checker runs the code: sizes shrink so that rare paths become common.
