@@ -27,12 +27,8 @@
 //! thread's own seat. A *guard* is a read section. A *quiet point* is a moment without references. `try_` means: returns an
 //! allocation or capacity error, and nothing else. "Only if absent" is `insert_new`.
 
-#[allow(dead_code)] // each family uses its share
 mod hash;
-#[allow(dead_code)]
 mod migrate;
-#[allow(dead_code)]
-mod probe;
 #[allow(dead_code)]
 mod reclaim;
 #[allow(dead_code)]

@@ -12,7 +12,7 @@ use foldhash::SharedSeed;
 use foldhash::fast::FoldHasher;
 use std::cell::UnsafeCell;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::mem::MaybeUninit;
 use std::sync::Once;
 
@@ -112,6 +112,13 @@ impl BuildHasher for DefaultHashBuilder {
         // SAFETY: there is a seed, so that what is shared was made before (H5). It is never taken out.
         let shared = unsafe { SHARED.get() };
         DefaultHasher(FoldHasher::with_seed(seed, shared))
+    }
+
+    #[inline(always)]
+    fn hash_one<T: Hash>(&self, value: T) -> u64 {
+        let mut hasher = self.build_hasher();
+        value.hash(&mut hasher);
+        hasher.finish()
     }
 }
 

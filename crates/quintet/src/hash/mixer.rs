@@ -120,8 +120,7 @@ mod tests {
         let mixer = WordMixer::new(7);
         for shift in 0..48 {
             let mut homes = vec![0u64; 1 << 16];
-            (0..40_000)
-                .for_each(|key| homes[super::super::start(mixer.mix(key << shift), 16)] += 1);
+            (0..40_000).for_each(|key| homes[(mixer.mix(key << shift) >> 48) as usize] += 1);
             let (mut overhang, mut total) = (0u64, 0);
             for count in homes {
                 total += (0..count).map(|nth| overhang + nth).sum::<u64>();

@@ -7,7 +7,6 @@
 //! | [`pair`] | [`AtomicPair`]: two adjacent words changed by one compare-exchange |
 //! | [`line`] | [`Line`]: a cache line of words, looked over at once |
 //! | [`six`] | [`Six`](six::Six): six tags and their items on one cache line |
-//! | [`counter`] | [`Striped`]: a sum that threads change without sharing a line |
 //! | [`lazy`] | [`LazyArc`]: shared, and made at the first use |
 //! | [`padded`] | [`CachePadded`]: one value, its own cache lines |
 //! | [`backoff`] | [`Backoff`]: spin, then yield |
@@ -39,7 +38,6 @@ pub(crate) use self::shuttle::schedules;
 
 pub(crate) mod backoff;
 pub(crate) mod barrier;
-pub(crate) mod counter;
 pub(crate) mod fork;
 pub(crate) mod lazy;
 pub(crate) mod line;
@@ -56,8 +54,8 @@ pub(crate) use backend::{
 };
 #[allow(unused_imports)]
 pub(crate) use {
-    backoff::Backoff, barrier::Barrier, counter::Striped, lazy::LazyArc, line::Line,
-    padded::CachePadded, pair::AtomicPair,
+    backoff::Backoff, barrier::Barrier, lazy::LazyArc, line::Line, padded::CachePadded,
+    pair::AtomicPair,
 };
 
 /// The machine's own atomics in every backend: for what lies in constants, and is too simple to be modelled.
