@@ -8,21 +8,28 @@ use crate::roster::Roster;
 use crate::sync::{MODEL, Ordering, fork};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// A batch is sealed when it has this many pieces, or a part of them: one barrier for all of them. Small batches are for tests that want memory
-/// to be freed as early as it may be.
+/// So many pieces are in a batch at most: one barrier for all of them. Small batches are for tests that want memory to be freed as early as it may be.
 pub const BATCH: usize = match (MODEL, cfg!(quintet_small_batches)) {
     (true, _) => 1,
     (_, true) => 2,
-    _ => 4096,
+    _ => BATCH_BYTES / Retired::BESIDES,
 };
 
-/// Or this many bytes.
-pub const BATCH_BYTES: usize = 256 << 10;
+/// A batch is sealed when its pieces weigh so much, or a part of it: their bytes with what each costs besides, its entry in a list and the allocator's
+/// share. 768 pieces of 64 bytes weigh just this.
+pub const BATCH_BYTES: usize = 90 << 10;
+
+/// The same where a batch is small.
+pub(super) const FULL: usize = match (MODEL, cfg!(quintet_small_batches)) {
+    (true, _) => 1,
+    (_, true) => 2 * Retired::BESIDES,
+    _ => BATCH_BYTES,
+};
 
 /// Pieces from this size on are freed as soon as they may: they are few, and hold much.
 const LARGE: usize = 4 << 10;
 
-/// An owner that leaves behind so many bytes, or a full batch, collects first.
+/// An owner that leaves behind so much, by weight, or a full batch, collects first.
 const MUCH: usize = BATCH_BYTES / 4;
 
 /// The cache is asked for a piece so many before it is freed.
@@ -35,18 +42,14 @@ pub(super) fn retire(core: &Core, seat: &SeatState, piece: Retired) {
     let (items, bytes) = seat.counted();
     seat.count(items + 1, bytes + piece_bytes);
     let lists = lists_of(core, seat);
-    let bag_bytes = lists.bag_bytes.get() + piece_bytes;
-    lists.bag_bytes.set(bag_bytes);
+    let bag_weight = lists.bag_weight.get() + piece.weight();
+    lists.bag_weight.set(bag_weight);
     if piece_bytes >= LARGE {
         lists.bag_mixed.set(true);
     }
-    let in_bag = {
-        let mut bag = lists.bag.borrow_mut();
-        bag.push(piece);
-        bag.len()
-    };
-    if in_bag >= lists.batch.get() || bag_bytes >= BATCH_BYTES {
-        bag_is_full(core, seat, in_bag);
+    lists.bag.borrow_mut().push(piece);
+    if bag_weight >= lists.batch.get() {
+        bag_is_full(core, seat, lists);
     }
 }
 
@@ -64,10 +67,12 @@ fn lists_of<'a>(core: &Core, seat: &'a SeatState) -> &'a Lists {
 }
 
 #[cold]
-fn bag_is_full(core: &Core, seat: &SeatState, in_bag: usize) {
+fn bag_is_full(core: &Core, seat: &SeatState, lists: &Lists) {
     seat.ask(DUE);
     // A section that goes on retiring collects while it is open; others when they are left.
-    if !seat.is_inside() || in_bag >= 2 * BATCH {
+    let pieces = lists.bag.borrow().len();
+    let much = pieces >= 2 * BATCH || (!MODEL && lists.bag_weight.get() >= 2 * FULL);
+    if much || !seat.is_inside() {
         collect(core, seat, false);
     }
 }
@@ -193,7 +198,7 @@ pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
     let freed: usize = free.iter().map(Retired::bytes).sum();
     seat.count(items - free.len(), bytes - freed);
     // Nothing of ours is borrowed while pieces are freed: user code may retire more.
-    lists.bag_bytes.set(batch.iter().map(Retired::bytes).sum());
+    lists.bag_weight.set(batch.iter().map(Retired::weight).sum());
     lists.bag_mixed.set(mixed && !batch.is_empty());
     lists.bag.replace(batch);
     lists.kept.replace(kept);
@@ -209,7 +214,7 @@ pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
 /// The owner goes. Its garbage stays with the seat, for the next owner or for who adopts it, unless it is much: so the end of an owner costs
 /// the same however many others there are.
 pub(super) fn leave(core: &Core, seat: &SeatState) {
-    let much = seat.lists.get().is_some_and(|lists| lists.bag_bytes.get() >= MUCH);
+    let much = seat.lists.get().is_some_and(|lists| lists.bag_weight.get() >= MUCH);
     if much || seat.is_asked(DUE) {
         collect(core, seat, false);
         free_ready(core, seat);

@@ -17,7 +17,7 @@
 //! **F3.** Quiet handles are fenced: they announce when the era has moved on and at no other quiet point. Handles that pin are light. A thread's own
 //! seat becomes light when it is pinned often: a look at a table now and then must not make all collectors interrupt everybody. Whoever takes a seat makes it what it needs.
 
-use super::collect::BATCH;
+use super::collect::FULL;
 use super::domain::Core;
 use super::seat::SeatState;
 use crate::sync::{MODEL, Ordering, fence};
@@ -26,7 +26,7 @@ use crate::sync::{MODEL, Ordering, fence};
 const OFTEN: u16 = if MODEL { 2 } else { 64 };
 
 /// Where a fence is enough, batches are so many times smaller: what is freed is still in the cache, for the next allocation.
-const SMALLER: usize = 4;
+const SMALLER: usize = 2;
 
 impl Core {
     /// Lets a seat that is outside announce without a fence, if the system grants the barrier that needs it.
@@ -66,9 +66,9 @@ impl Core {
         self.pulse.barrier.heavy()
     }
 
-    /// How many pieces are worth a barrier.
+    /// How much, by weight, is worth a barrier.
     pub(super) fn batch(&self) -> usize {
-        if self.is_light() { BATCH } else { BATCH.div_ceil(SMALLER) }
+        if self.is_light() { FULL } else { FULL.div_ceil(SMALLER) }
     }
 
     /// Opens a section that is not of the usual kind: a nested one, or one on a fenced seat.

@@ -9,10 +9,10 @@ use std::cell::{Cell, RefCell};
 pub(super) struct Lists {
     /// Pieces that wait for their batch.
     pub(super) bag: RefCell<Vec<Retired>>,
-    /// So many pieces make a batch.
+    /// So much, by weight, is a batch.
     pub(super) batch: Cell<usize>,
-    /// Bytes of the pieces in `bag`.
-    pub(super) bag_bytes: Cell<usize>,
+    /// Weight of the pieces in `bag`.
+    pub(super) bag_weight: Cell<usize>,
     /// One of them is large, or not ours: they are looked at one by one.
     pub(super) bag_mixed: Cell<bool>,
     pub(super) kept: RefCell<Kept>,
@@ -21,12 +21,12 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// Empty lists, for batches of so many pieces.
+    /// Empty lists, for batches of such a weight.
     pub(super) fn new(batch: usize) -> Self {
         Self {
             bag: RefCell::new(Vec::new()),
             batch: Cell::new(batch),
-            bag_bytes: Cell::new(0),
+            bag_weight: Cell::new(0),
             bag_mixed: Cell::new(false),
             kept: RefCell::new(Kept::default()),
             ready: RefCell::new(Vec::new()),
@@ -35,7 +35,7 @@ impl Lists {
 
     /// Takes what waits for its batch.
     pub(super) fn take_bag(&self) -> Vec<Retired> {
-        self.bag_bytes.set(0);
+        self.bag_weight.set(0);
         self.bag_mixed.set(false);
         self.bag.take()
     }
@@ -52,19 +52,19 @@ pub(super) struct Kept {
     /// The last batch, and its stamp, which its pieces do not have yet. In the usual case it goes as a whole at the next collection.
     pub(super) last: (u64, Vec<Retired>),
     pieces: Vec<Retired>,
-    /// Bytes of the pieces.
-    bytes: usize,
+    /// Weight of the pieces.
+    weight: usize,
     /// The smallest `lower` at the last collection: while it stands, looking again at each piece finds little.
     floor: u64,
-    /// Look again when there are this many, or this many bytes of them: each piece is looked at a bounded number of times, and
+    /// Look again when there are this many, or this much by weight: each piece is looked at a bounded number of times, and
     /// what nobody holds back is at most as much as what somebody does.
     look_at: usize,
-    look_at_bytes: usize,
+    look_at_weight: usize,
 }
 
 impl Kept {
     pub(super) fn push(&mut self, piece: Retired) {
-        self.bytes += piece.bytes();
+        self.weight += piece.weight();
         self.pieces.push(piece);
     }
 
@@ -74,19 +74,19 @@ impl Kept {
 
     /// Is it worth looking at each piece again, now that `floor` is the smallest `lower`?
     pub(super) fn is_worth_a_look(&self, floor: u64) -> bool {
-        floor > self.floor || self.len() >= self.look_at || self.bytes >= self.look_at_bytes
+        floor > self.floor || self.len() >= self.look_at || self.weight >= self.look_at_weight
     }
 
     /// Takes out what `may` be freed.
     pub(super) fn look(&mut self, mut may: impl FnMut(Retired) -> Option<Retired>) {
-        self.bytes = 0;
+        self.weight = 0;
         for piece in std::mem::take(&mut self.pieces) {
             if let Some(piece) = may(piece) {
                 self.push(piece);
             }
         }
         self.look_at = (2 * self.len()).max(BATCH);
-        self.look_at_bytes = 2 * self.bytes + BATCH_BYTES;
+        self.look_at_weight = 2 * self.weight + BATCH_BYTES;
     }
 
     /// Notes the smallest `lower` behind which pieces came here or stay.

@@ -61,7 +61,7 @@
 //! A reader asleep inside a section holds back what was alive when it fell asleep, what was born within its interval, and nothing
 //! else: pieces born later are freed around it. A section that announced `upper = MAX` (iterators, long guards)
 //! holds back everything retired while it lasts. Besides, each seat keeps at most [`BATCH`] pieces or
-//! [`BATCH_BYTES`] bytes that wait for their batch to fill, as many that were sealed last and are looked at when the next batch is, and up to twice as many
+//! [`BATCH_BYTES`] bytes, all told, that wait for their batch to fill, as many that were sealed last and are looked at when the next batch is, and up to twice as many
 //! that are past their grace period: small pieces are freed one for each that is retired, or by [`Domain::flush`]. What an owner leaves behind stays with
 //! its seat, which is the first to be taken again, and goes on from there; or whoever collects next takes it over.
 //!
@@ -71,7 +71,7 @@
 //! check: one load of the era's line. Leave: one plain store. No locked instruction, no fence. A quiet point: one load of the era's line, and if the era has moved
 //! on, two stores and a fence. Making or dropping a handle: a lock for a few instructions, and a handful of locked instructions, however many others there
 //! are. A batch: one `fetch_add`, one look at each seat that is taken, and a process-wide barrier if there are seats other than those of quiet
-//! handles; if not, a fence (F2), and batches of a quarter of the size.
+//! handles; if not, a fence (F2), and batches of half the size.
 //!
 //! # Fork
 //!

@@ -26,6 +26,9 @@ pub struct Retired {
 unsafe impl Send for Retired {}
 
 impl Retired {
+    /// What a piece costs besides its bytes while it waits: its entry in a list, and what an allocator adds to a block.
+    pub(super) const BESIDES: usize = size_of::<Self>() + 16;
+
     /// A piece at `place`, born in era `birth`, that `free` will free, in one call or in several.
     ///
     /// # Safety
@@ -56,6 +59,12 @@ impl Retired {
     /// Bytes this piece holds back.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// What the piece costs while it waits.
+    #[inline(always)]
+    pub(super) fn weight(&self) -> usize {
+        self.bytes + Self::BESIDES
     }
 
     /// Asks the cache for what freeing the piece writes first: what lies before it, a count or the allocator's.

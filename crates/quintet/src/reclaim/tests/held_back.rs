@@ -51,7 +51,40 @@ fn a_section_that_holds_all_holds_back_everything() {
     });
 }
 
-const LARGE: usize = 128 << 10;
+/// Overwrites that each pin for themselves, as a table without a handle does: what waits is a few small batches.
+#[test]
+fn pins_hold_back_less_than_a_megabyte() {
+    const BESIDES: usize = 40 + 16;
+    both(|domain| {
+        for threads in [1, 2] {
+            let worst = AtomicUsize::new(0);
+            std::thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| {
+                        for turn in 0..500_000 {
+                            let section = domain.pin();
+                            let place = Box::into_raw(Box::new([0_u64; 8]));
+                            // SAFETY: fresh from a box that nobody else knows.
+                            let piece = unsafe { Retired::boxed(place, section.era()) };
+                            // SAFETY: never published, retired once.
+                            unsafe { section.retire(piece) };
+                            if turn % 256 == 0 {
+                                let backlog = domain.backlog();
+                                let held = backlog.bytes + backlog.items * BESIDES;
+                                worst.fetch_max(held, Ordering::Relaxed);
+                            }
+                        }
+                    });
+                }
+            });
+            let worst = worst.into_inner();
+            println!("{threads} threads: {worst} bytes");
+            assert!(worst <= 1 << 20, "{threads} threads: {worst} bytes");
+        }
+    });
+}
+
+const LARGE: usize = BATCH_BYTES / 2;
 
 /// Retires a large piece that was alive until now.
 fn retire_large(writer: &Handle, birth: u64) {

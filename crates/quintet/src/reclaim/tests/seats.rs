@@ -113,7 +113,7 @@ fn garbage_of_handles_that_have_gone_is_adopted_by_a_collector() {
 fn a_handle_that_goes_frees_much() {
     both(|domain| {
         let handle = domain.join();
-        let place = Box::into_raw(Box::new([0_u8; BATCH_BYTES / 2]));
+        let place = Box::into_raw(Box::new([0_u8; BATCH_BYTES / 3]));
         // SAFETY: fresh from a box that nobody else knows.
         let piece = unsafe { Retired::boxed(place, 0) };
         // SAFETY: never published, retired once.
@@ -127,7 +127,7 @@ fn a_handle_that_goes_frees_much() {
 /// A drop that panics while its handle goes takes nothing with it.
 #[test]
 fn a_panic_at_the_end_of_a_handle_loses_nothing() {
-    struct Bomb(#[allow(dead_code)] [u8; BATCH_BYTES / 2]);
+    struct Bomb(#[allow(dead_code)] [u8; BATCH_BYTES / 3]);
     impl Drop for Bomb {
         fn drop(&mut self) {
             std::panic::resume_unwind(Box::new("on purpose"));
@@ -139,7 +139,7 @@ fn a_panic_at_the_end_of_a_handle_loses_nothing() {
         let section = reader.pin();
         // SAFETY: never published, retired once.
         unsafe { handle.pin().retire(tracked(&drops, domain.era())) };
-        let bomb = Box::into_raw(Box::new(Bomb([0; BATCH_BYTES / 2])));
+        let bomb = Box::into_raw(Box::new(Bomb([0; BATCH_BYTES / 3])));
         // SAFETY: fresh from a box; born after the reader entered, as far as it can tell.
         let bomb = unsafe { Retired::boxed(bomb, domain.era() + 1) };
         // SAFETY: never published, retired once.
