@@ -115,7 +115,9 @@ impl Core {
     /// Where a write of `hash` in `table` takes place, if there is no other work to do.
     #[inline(always)]
     pub(super) fn come_to<'s, 't>(&'s self, table: &'t Table, hash: u32) -> Option<At<'s, 't>> {
-        let at = At { shard: self.shard(hash), row: table.row(table.home(hash)) };
+        // SAFETY: the table is of this set, and was reached by its root (L5).
+        let shard = unsafe { self.shards.of(hash) };
+        let at = At { shard, row: table.row(table.home(hash)) };
         at.shard.prefetch();
         at.row.prefetch_to_write();
         // Work to share is not for here.

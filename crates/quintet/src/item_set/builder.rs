@@ -26,6 +26,16 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Those of a set that nobody has set up.
+    pub(super) const DEFAULT: Self = Self {
+        load_factor: LOAD_FACTOR,
+        shard_bits: SHARDS.trailing_zeros(),
+        pages: Pages::Huge,
+        quota: QUOTA,
+        first_bits: 0,
+        ordered: false,
+    };
+
     /// The share of the numbers of places that may be dealt out: some stand for no place.
     pub(crate) fn share(&self) -> f64 {
         self.load_factor * (LANES as f64 / f64::from(1u32 << LANE_BITS))
@@ -91,7 +101,7 @@ impl<P> Default for ItemSetBuilder<P> {
             items: PhantomData,
             capacity: 0,
             load_factor: LOAD_FACTOR,
-            shards: 32,
+            shards: SHARDS,
             pages: Pages::default(),
             ordered: false,
             hasher: DefaultHashBuilder::default(),
@@ -100,6 +110,9 @@ impl<P> Default for ItemSetBuilder<P> {
 }
 
 const LOAD_FACTOR: f64 = 0.7;
+const SHARDS: usize = 32;
+/// Places that each write moves while the set is migrating.
+const QUOTA: usize = if MODEL { 4 } else { 42 };
 
 impl<P: Pointer, S> ItemSetBuilder<P, S> {
     /// Room for this many items before the first growth. 0, the default, allocates nothing until the first put.
@@ -181,7 +194,7 @@ impl<P: Pointer, S> ItemSetBuilder<P, S> {
             load_factor: self.load_factor,
             shard_bits: shards.trailing_zeros(),
             pages: self.pages,
-            quota: if MODEL { 4 } else { 42 },
+            quota: QUOTA,
             first_bits: 0,
             ordered: self.ordered,
         };

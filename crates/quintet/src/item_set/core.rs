@@ -20,13 +20,13 @@
 use super::at_once::Taken;
 use super::builder::Settings;
 use super::places::Sought;
-use super::shard::{self, Shard};
+use super::shard::{self, Shard, Shards};
 use super::table::{Full, Raw, Table};
 use super::word::{Birth, shard_of};
 use crate::migrate::{Link, Restart};
 use crate::reclaim::{Domain, Visit};
 use crate::region::AllocError;
-use crate::sync::{AtomicUsize, CachePadded};
+use crate::sync::{AtomicUsize, const_where_possible};
 use std::ptr;
 
 /// What a writer wants to happen to a key.
@@ -99,8 +99,8 @@ pub(crate) struct Pair<'v> {
 /// A set of raw items.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(super) root: CachePadded<Link<Table>>,
-    pub(super) shards: Box<[CachePadded<Shard>]>,
+    pub(super) root: Link<Table>,
+    pub(super) shards: Shards,
     pub(super) settings: Settings,
     pub(super) domain: Domain,
     /// Migrations completed.
@@ -117,32 +117,26 @@ pub(crate) struct Core {
 const LONG_SEARCH: usize = 32;
 
 impl Core {
-    pub(crate) fn new(settings: Settings) -> Self {
-        Self {
-            // SAFETY: only views of the set's domain lead here, and all that they find is used in their sections (M12).
-            root: CachePadded::new(unsafe { Link::empty() }),
-            shards: Shard::row(1 << settings.shard_bits),
-            settings,
-            domain: Domain::new(),
-            migrations: AtomicUsize::new(0),
-            again: AtomicUsize::new(0),
-            waited: AtomicUsize::new(0),
-            rebuilt: AtomicUsize::new(0),
+    const_where_possible! {
+        /// A set without a table.
+        pub(crate) fn new(settings: Settings) -> Self {
+            Self {
+                // SAFETY: only views of the set's domain lead here, and all that they find is used in their sections (M12).
+                root: unsafe { Link::empty() },
+                shards: Shards::new(settings.shard_bits),
+                settings,
+                domain: Domain::new(),
+                migrations: AtomicUsize::new(0),
+                again: AtomicUsize::new(0),
+                waited: AtomicUsize::new(0),
+                rebuilt: AtomicUsize::new(0),
+            }
         }
     }
 
     /// Items: exact when nobody writes.
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.live()).sum()
-    }
-
-    /// The shard of a stored hash.
-    #[inline(always)]
-    pub(super) fn shard(&self, hash: u32) -> &Shard {
-        let shard = shard_of(hash, self.settings.shard_bits);
-        debug_assert!(shard < self.shards.len());
-        // SAFETY: there are 2^shard_bits shards.
-        unsafe { self.shards.get_unchecked(shard) }
+        self.shards.get().iter().map(|shard| shard.live()).sum()
     }
 
     /// The tables of this moment (S1).
@@ -195,7 +189,10 @@ impl Core {
         item: Raw,
     ) -> Result<Outcome, AllocError> {
         shard::assert_not_busy();
-        let shard = self.shard(hash);
+        if !matches!(want, Want::Put | Want::New) && self.root.is_empty() {
+            return Ok(Outcome::nothing(ptr::null_mut()));
+        }
+        let shard = &self.shards.get_or_make()[shard_of(hash, self.settings.shard_bits)];
         shard.prefetch();
         self.approach(visit, hash);
         loop {

@@ -84,7 +84,7 @@ impl Core {
         let first = chunk << old.plan().chunk_bits();
         let last = first + (1 << old.plan().chunk_bits());
         let shard = first >> range_bits;
-        let _guard = self.shards[shard].lock();
+        let _guard = self.shards.get()[shard].lock();
         // Under the lock both are up to date with what earlier writers of this shard saw (L2, G3).
         if !new.prev().leads_to(old) || !self.root.leads_to(new) {
             return Err(Stop::Restart);
@@ -119,7 +119,8 @@ impl Core {
     /// Copies the item of one place, whose shard is locked (G3).
     #[inline(always)]
     fn migrate_item(&self, new: &Table, hash: u32, item: Raw, birth: Birth) -> Result<(), Full> {
-        let shard = self.shard(hash);
+        // SAFETY: the table is of this set, and its shard is locked (L5).
+        let shard = unsafe { self.shards.of(hash) };
         if item.is_null() || new.try_add(shard, new.row(new.home(hash)), hash, item, birth) {
             return Ok(());
         }
@@ -158,7 +159,7 @@ impl Core {
     /// Moves all items of both tables into one with room for them, under all locks (G7).
     #[cold]
     pub(super) fn rebuild(&self, visit: &Visit<'_>) -> Result<(), AllocError> {
-        let guards: Vec<_> = self.shards.iter().map(|shard| shard.lock()).collect();
+        let guards: Vec<_> = self.shards.get().iter().map(|shard| shard.lock()).collect();
         let pair = loop {
             if let Ok(pair) = self.pair(visit) {
                 break pair;
@@ -200,6 +201,7 @@ impl Core {
     /// The first table of an empty set: the only one that may keep the order of insertion.
     pub(super) fn first_table(&self, visit: &Visit<'_>, bits: u32) -> Result<(), AllocError> {
         let table = Table::try_new(self.plan(visit, bits, self.settings.ordered), None)?;
+        self.shards.get_or_make(); // before the table (L5)
         // Who comes late drops its own.
         drop(self.root.set_once(table));
         Ok(())

@@ -53,6 +53,7 @@ pub use stats::ItemSetStats;
 use self::core::Core;
 use crate::hash::DefaultHashBuilder;
 use crate::region::AllocError;
+use crate::sync::const_where_possible;
 use builder::Settings;
 use handle::KeyOf;
 use std::fmt;
@@ -134,9 +135,15 @@ pub struct ItemSet<P: Pointer, S = DefaultHashBuilder> {
 }
 
 impl<P: Pointer> ItemSet<P> {
-    /// An empty set. Allocates no table until the first put.
-    pub fn new() -> Self {
-        ItemSetBuilder::default().build()
+    const_where_possible! {
+        /// An empty set. Allocates nothing until it is first used.
+        pub fn new() -> Self {
+            Self {
+                core: Core::new(Settings::DEFAULT),
+                hasher: DefaultHashBuilder::new(),
+                items: PhantomData,
+            }
+        }
     }
 
     /// An empty set with room for `items` before it grows.

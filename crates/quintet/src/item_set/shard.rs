@@ -6,9 +6,11 @@
 //! **L4.** User code under a lock is marked, per thread: a write to the same set from inside would wait for a lock of its own thread, and one to another set
 //! for a lock whose owner may wait for this one, crosswise. Any write to any set panics instead.
 
+use super::word::shard_of;
 use crate::sync::prefetch::prefetch_write;
 use crate::sync::{
-    AtomicPtr, AtomicU32, AtomicUsize, CachePadded, Mutex, MutexGuard, Ordering, thread_local_cell,
+    AtomicPtr, AtomicU32, AtomicUsize, CachePadded, Mutex, MutexGuard, Ordering,
+    const_where_possible, thread_local_cell,
 };
 use std::cell::Cell;
 use std::ptr;
@@ -25,6 +27,82 @@ pub(crate) struct Shard {
     table: AtomicPtr<()>,
     /// Written under the lock: places of that table that this shard may deal out without asking it.
     credit: AtomicU32,
+}
+
+/// All shards of a set.
+///
+/// **L5.** They are made once, before the set's first table, and stay until the set drops. The pointer is null before, and leads to the first of `2^bits` shards in one box
+/// after.
+#[derive(Debug)]
+pub(crate) struct Shards {
+    first: AtomicPtr<CachePadded<Shard>>,
+    bits: u32,
+}
+
+impl Shards {
+    const_where_possible! {
+        /// `2^bits` shards that are not made yet.
+        pub(crate) fn new(bits: u32) -> Self {
+            Self { first: AtomicPtr::new(ptr::null_mut()), bits }
+        }
+    }
+
+    /// The shards, if they are made.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> &[CachePadded<Shard>] {
+        // ORDERING: Acquire: partner is `make`.
+        let first = self.first.load(Ordering::Acquire);
+        if first.is_null() {
+            return &[];
+        }
+        // SAFETY: not null: `2^bits` of them in one box, which stays (L5).
+        unsafe { std::slice::from_raw_parts(first, 1 << self.bits) }
+    }
+
+    /// The shards, made now if not before.
+    pub(crate) fn get_or_make(&self) -> &[CachePadded<Shard>] {
+        if self.get().is_empty() {
+            let made = Box::into_raw(Shard::row(1 << self.bits));
+            // ORDERING: Release: publishes the shards; partner: `get`. Failure: somebody else was faster.
+            let set = self.first.compare_exchange(
+                ptr::null_mut(),
+                made.cast(),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
+            if set.is_err() {
+                // SAFETY: out of the box above, and nobody has seen it.
+                drop(unsafe { Box::from_raw(made) });
+            }
+        }
+        self.get()
+    }
+
+    /// The shard of a stored hash.
+    ///
+    /// # Safety
+    /// They are made, in the sense of happens-before: the caller has followed a link to a table of the set.
+    #[inline(always)]
+    pub(crate) unsafe fn of(&self, hash: u32) -> &Shard {
+        // ORDERING: Relaxed: made before, says the caller.
+        let first = self.first.load(Ordering::Relaxed);
+        debug_assert!(!first.is_null());
+        let place = first.cast_const().wrapping_add(shard_of(hash, self.bits));
+        // SAFETY: there are `2^bits` shards (L5).
+        unsafe { &*place }
+    }
+}
+
+impl Drop for Shards {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed: alone.
+        let first = self.first.load(Ordering::Relaxed);
+        if !first.is_null() {
+            let row = ptr::slice_from_raw_parts_mut(first, 1 << self.bits);
+            // SAFETY: out of one box of that length (L5), and nobody else is here.
+            drop(unsafe { Box::from_raw(row) });
+        }
+    }
 }
 
 impl Shard {

@@ -23,7 +23,7 @@
 
 use super::leave::{Leave, retire};
 use crate::reclaim::{Check, Visit};
-use crate::sync::{AtomicPtr, Ordering};
+use crate::sync::{AtomicPtr, Ordering, const_where_possible};
 use std::ptr;
 
 /// A link may not be followed: begin again at the root.
@@ -40,13 +40,15 @@ pub(crate) struct Link<T>(AtomicPtr<T>);
 pub(crate) struct Address<T>(*mut T);
 
 impl<T> Link<T> {
-    /// A link to nothing.
-    ///
-    /// # Safety
-    /// It is followed as M12 says: every view is of the domain to which its tables are retired, and what it has found is used only while the
-    /// view's section is open.
-    pub(crate) unsafe fn empty() -> Self {
-        Self(AtomicPtr::new(ptr::null_mut()))
+    const_where_possible! {
+        /// A link to nothing.
+        ///
+        /// # Safety
+        /// It is followed as M12 says: every view is of the domain to which its tables are retired, and what it has found is used only while the
+        /// view's section is open.
+        pub(crate) unsafe fn empty() -> Self {
+            Self(AtomicPtr::new(ptr::null_mut()))
+        }
     }
 
     /// A second link to a table.

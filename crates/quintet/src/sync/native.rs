@@ -110,5 +110,6 @@ pub(crate) use thread_local_cell;
 /// Declares a function that is `const` where the backend allows it.
 macro_rules! const_where_possible {
     ($(#[$meta:meta])* $vis:vis fn $($rest:tt)*) => { $(#[$meta])* $vis const fn $($rest)* };
+    ($(#[$meta:meta])* $vis:vis unsafe fn $($rest:tt)*) => { $(#[$meta])* $vis const unsafe fn $($rest)* };
 }
 pub(crate) use const_where_possible;

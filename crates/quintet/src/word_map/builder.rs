@@ -14,17 +14,30 @@ pub(crate) struct Settings {
     /// Slots that each operation moves while the map is migrating.
     pub(crate) quota: usize,
     pub(crate) pages: Pages,
-    pub(crate) seed: u64,
-    /// The seed was chosen by the user: later ones follow from it.
-    pub(crate) fixed_seed: bool,
+    /// The seed that was asked for; else every table that needs a new one draws it.
+    pub(crate) seed: Option<u64>,
     /// log2 of the size of the first table.
     pub(crate) first_bits: u32,
 }
 
 impl Settings {
+    /// Those of a map that nobody has set up.
+    pub(super) const DEFAULT: Self = Self {
+        max_load: WordMapBuilder::MAX_LOAD,
+        quota: WordMapBuilder::QUOTA,
+        pages: Pages::Huge,
+        seed: None,
+        first_bits: Shape::MIN_BITS,
+    };
+
+    /// The seed of the first table.
+    pub(super) fn first_seed(&self) -> u64 {
+        self.seed.unwrap_or_else(hash::random_seed)
+    }
+
     /// The seed after `seed`.
     pub(crate) fn next_seed(&self, seed: u64) -> u64 {
-        if self.fixed_seed { seed.wrapping_add(1) } else { hash::random_seed() }
+        if self.seed.is_some() { seed.wrapping_add(1) } else { hash::random_seed() }
     }
 }
 
@@ -120,8 +133,7 @@ impl WordMapBuilder {
             max_load: self.max_load,
             quota: quota.max(1),
             pages: self.pages,
-            seed: self.seed.unwrap_or_else(hash::random_seed),
-            fixed_seed: self.seed.is_some(),
+            seed: self.seed,
             first_bits,
         };
         WordMap::with_settings(settings, self.capacity > 0)

@@ -23,7 +23,7 @@ use super::word::{GROUPS, State};
 use crate::migrate::{Link, Restart};
 use crate::reclaim::{Access, Books, Check, Domain, Section, Usual};
 use crate::region::AllocError;
-use crate::sync::{AtomicU64, AtomicUsize, CachePadded};
+use crate::sync::{AtomicU64, AtomicUsize, const_where_possible};
 
 /// What a writer wants to happen to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub(crate) enum Due {
 /// A map of words.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(super) root: CachePadded<Link<Table>>,
+    pub(super) root: Link<Table>,
     pub(super) settings: Settings,
     pub(super) domain: Domain,
     /// Tables made so far.
@@ -94,16 +94,19 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(settings: Settings) -> Self {
-        Self {
-            // SAFETY: only sections of the map's domain lead here, and all that they find is used inside of them (M12).
-            root: CachePadded::new(unsafe { Link::empty() }),
-            settings,
-            domain: Domain::new(),
-            made: AtomicU64::new(0),
-            migrations: AtomicUsize::new(0),
-            again: AtomicUsize::new(0),
-            waited: AtomicUsize::new(0),
+    const_where_possible! {
+        /// A map without a table.
+        pub(crate) fn new(settings: Settings) -> Self {
+            Self {
+                // SAFETY: only sections of the map's domain lead here, and all that they find is used inside of them (M12).
+                root: unsafe { Link::empty() },
+                settings,
+                domain: Domain::new(),
+                made: AtomicU64::new(0),
+                migrations: AtomicUsize::new(0),
+                again: AtomicUsize::new(0),
+                waited: AtomicUsize::new(0),
+            }
         }
     }
 

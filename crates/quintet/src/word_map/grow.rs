@@ -79,7 +79,7 @@ impl Core {
 
     /// The first table of an empty map.
     pub(super) fn first_table(&self, section: &Section<'_>, bits: u32) -> Result<(), AllocError> {
-        let table = self.make(section, bits, self.settings.seed, false)?;
+        let table = self.make(section, bits, self.settings.first_seed(), false)?;
         // Who comes late drops its own.
         drop(self.root.set_once(table));
         Ok(())

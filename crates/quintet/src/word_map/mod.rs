@@ -44,6 +44,7 @@ pub use typed::{Integer, Word};
 
 use self::core::Core;
 use crate::region::AllocError;
+use crate::sync::const_where_possible;
 use builder::Settings;
 use std::marker::PhantomData;
 
@@ -106,9 +107,17 @@ pub struct WordMap<K: Word = u64, V: Word = u64> {
 type Invariant<T> = PhantomData<fn(T) -> T>;
 
 impl<K: Word, V: Word> WordMap<K, V> {
-    /// An empty map. Allocates no table until the first insert.
-    pub fn new() -> Self {
-        WordMapBuilder::default().build()
+    const_where_possible! {
+        /// An empty map. Allocates nothing until it is first used.
+        ///
+        /// ```
+        /// static VISITS: quintet::WordMap<u32, u64> = quintet::WordMap::new();
+        /// VISITS.pin().fetch_add(7, 1);
+        /// assert_eq!(VISITS.pin().get(7), Some(1));
+        /// ```
+        pub fn new() -> Self {
+            Self { core: Core::new(Settings::DEFAULT), types: PhantomData }
+        }
     }
 
     /// An empty map with room for `entries` before it grows.

@@ -1,0 +1,83 @@
+//! What small tables cost. One test: the counts of the allocator are the process's.
+
+use quintet::item_set::Keyed;
+use quintet::{ItemSet, WordMap};
+use quintet_testkit::alloc::Shredder;
+use std::sync::Barrier;
+
+#[global_allocator]
+static ALLOCATOR: Shredder = Shredder::new();
+
+struct Record(u64);
+
+impl Keyed for Record {
+    type Key = u64;
+    fn key(&self) -> &u64 {
+        &self.0
+    }
+}
+
+static WORDS: WordMap<u64, u64> = WordMap::new();
+static ITEMS: ItemSet<Box<Record>> = ItemSet::new();
+
+const EMPTY: usize = 128;
+
+/// Bytes that `work` has allocated and not freed.
+fn bytes<R>(work: impl FnOnce() -> R) -> (R, usize) {
+    let before = ALLOCATOR.live_bytes();
+    let kept = work();
+    (kept, ALLOCATOR.live_bytes() - before)
+}
+
+/// Bytes that a table holds after one thread has written an entry, and what each of seven more threads adds by another entry.
+fn first_and_further<T: Sync>(make: fn() -> T, write: fn(&T, u64)) -> (usize, usize) {
+    // What a thread keeps for all tables, and threads for themselves, is not the table's.
+    let warm = make();
+    write(&warm, 0);
+    let (table, first) = bytes(|| {
+        let table = make();
+        write(&table, 0);
+        table
+    });
+    let (wrote, measured) = (Barrier::new(8), Barrier::new(8));
+    let further = std::thread::scope(|scope| {
+        for key in 1..8 {
+            let (table, warm, wrote, measured) = (&table, &warm, &wrote, &measured);
+            scope.spawn(move || {
+                write(warm, key);
+                wrote.wait();
+                measured.wait();
+                write(table, key);
+                wrote.wait();
+                measured.wait();
+            });
+        }
+        wrote.wait();
+        let before = ALLOCATOR.live_bytes();
+        measured.wait();
+        wrote.wait();
+        let more = ALLOCATOR.live_bytes() - before;
+        measured.wait();
+        more / 7
+    });
+    (first, further)
+}
+
+#[test]
+fn small_tables_are_small() {
+    assert!(size_of::<WordMap<u64, u64>>() <= EMPTY, "{}", size_of::<WordMap<u64, u64>>());
+    assert!(size_of_val(&ITEMS) <= EMPTY, "{}", size_of_val(&ITEMS));
+    let ((), unused) = bytes(|| {
+        assert!(WORDS.is_empty() && ITEMS.is_empty());
+        drop((WordMap::<u64, u64>::new(), ItemSet::<Box<Record>>::new()));
+    });
+    assert_eq!(unused, 0, "an empty table allocates nothing");
+    let (first, further) = first_and_further(WordMap::<u64, u64>::new, |map, key| {
+        map.pin().insert(key, key);
+    });
+    println!("WordMap: {first} bytes with one entry, {further} more with each further thread");
+    let (first, further) = first_and_further(ItemSet::<Box<Record>>::new, |set, key| {
+        set.pin().put(Record(key));
+    });
+    println!("ItemSet: {first} bytes with one entry, {further} more with each further thread");
+}
