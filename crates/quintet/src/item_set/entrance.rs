@@ -1,6 +1,6 @@
 //! How a thread is inside of a set.
 
-use crate::reclaim::{Domain, Offline, Peek, QuietHandle, Section, Visit};
+use crate::reclaim::{Domain, Offline, Peek, QuietHandle, Retired, Section, Visit};
 use std::cell::Cell;
 
 /// How a thread is inside: with quiet points, or by a guard.
@@ -61,7 +61,7 @@ impl<'s> Pinned<'s> {
 }
 
 mod sealed {
-    use super::{Peek, Visit};
+    use super::{Peek, Retired, Visit};
 
     pub trait Enter {
         /// Remembers a table from one operation to the next.
@@ -76,6 +76,11 @@ mod sealed {
         fn look(&self) -> Peek<'_>;
         /// A view of its own for one operation (E9).
         fn visit<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R;
+        /// [`Visit::retire_only`]. On the way of every overwrite: a closure would be a call.
+        ///
+        /// # Safety
+        /// As there.
+        unsafe fn retire_only(&self, piece: Retired);
     }
 }
 
@@ -108,6 +113,12 @@ impl sealed::Enter for Quiet {
     fn visit<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R {
         work(&self.seat.visit())
     }
+
+    #[inline(always)]
+    unsafe fn retire_only(&self, piece: Retired) {
+        // SAFETY: as the caller promises.
+        unsafe { self.seat.visit().retire_only(piece) };
+    }
 }
 
 impl Entrance for Pinned<'_> {}
@@ -139,6 +150,12 @@ impl sealed::Enter for Pinned<'_> {
             return work(&self.0);
         }
         work(&self.0.visit())
+    }
+
+    #[inline(always)]
+    unsafe fn retire_only(&self, piece: Retired) {
+        // SAFETY: as the caller promises.
+        unsafe { self.0.visit().retire_only(piece) };
     }
 }
 

@@ -173,7 +173,7 @@ impl<P: Pointer, S: BuildHasher, E: Entrance> Handle<'_, P, S, E> {
         self.take_hint(taken.hint);
         let piece = Self::piece(taken.before, taken.birth);
         // SAFETY: as in `retire`.
-        self.visit(|visit| unsafe { visit.retire_only(piece) });
+        unsafe { self.entrance.retire_only(piece) };
         self.show(taken.before)
     }
 
