@@ -114,6 +114,8 @@ impl BuildHasher for DefaultHashBuilder {
         DefaultHasher(FoldHasher::with_seed(seed, shared))
     }
 
+    // Std's form is a call where keys are long.
+    #[allow(clippy::manual_hash_one)]
     #[inline(always)]
     fn hash_one<T: Hash>(&self, value: T) -> u64 {
         let mut hasher = self.build_hasher();

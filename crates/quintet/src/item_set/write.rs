@@ -173,7 +173,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold> Handle<'_, P, S, A> {
         self.take_hint(taken.hint);
         let piece = Self::piece(taken.before, taken.birth);
         // SAFETY: as in `retire`.
-        self.visit(|visit| unsafe { visit.retire_only(piece) });
+        unsafe { self.access.retire_only(piece) };
         self.show(taken.before)
     }
 

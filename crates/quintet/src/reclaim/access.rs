@@ -25,6 +25,7 @@
 use super::books::Books;
 use super::domain::Domain;
 use super::handle::{Handle, QuietHandle};
+use super::retired::Retired;
 use super::section::{Brief, Check, Held, Peek, Section, Visit};
 use std::marker::PhantomData;
 
@@ -82,6 +83,13 @@ pub trait Hold: Access {
     /// Lends one operation a view of its own, for every case (H1).
     #[doc(hidden)]
     fn view<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R;
+
+    /// [`Visit::retire_only`]. On the way of every overwrite: a closure would be a call.
+    ///
+    /// # Safety
+    /// As there.
+    #[doc(hidden)]
+    unsafe fn retire_only(&self, piece: Retired);
 }
 
 mod sealed {
@@ -217,6 +225,11 @@ impl Hold for Pinned<'_> {
         }
         work(&self.0.visit())
     }
+    #[inline(always)]
+    unsafe fn retire_only(&self, piece: Retired) {
+        // SAFETY: as the caller promises.
+        unsafe { self.0.visit().retire_only(piece) };
+    }
 }
 
 impl Access for QuietHandle {
@@ -255,5 +268,10 @@ impl Hold for QuietHandle {
     #[inline(always)]
     fn view<R>(&self, work: impl FnOnce(&Visit<'_>) -> R) -> R {
         work(&self.visit())
+    }
+    #[inline(always)]
+    unsafe fn retire_only(&self, piece: Retired) {
+        // SAFETY: as the caller promises.
+        unsafe { self.visit().retire_only(piece) };
     }
 }
