@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub trait Domain: Sized + Send + Sync + 'static {
     /// Name and version.
     const LABEL: Label;
+    /// Whether what a thread holds is made and dropped, and not a mere reference.
+    const HAS_SEATS: bool = true;
     /// What one thread holds while it uses the domain.
     type Local<'a>: Local
     where

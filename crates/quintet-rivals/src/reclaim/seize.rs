@@ -13,6 +13,7 @@ pub struct Seize(Collector);
 
 impl Domain for Seize {
     const LABEL: Label = Label::new("seize", "0.5.1");
+    const HAS_SEATS: bool = false;
     type Local<'a> = &'a Self;
 
     fn new() -> Self {

@@ -51,6 +51,38 @@ const WORKLOADS: &[Workload] = &[
         measure: Measure::Rate,
         headline: false,
     },
+    Workload {
+        name: "seats",
+        reason: "make a handle and drop it, alone: what a short visit of a thread costs",
+        stage: "seats",
+        turn: "seats",
+        measure: Measure::Rate,
+        headline: false,
+    },
+    Workload {
+        name: "seats-10",
+        reason: "the same beside 10 others",
+        stage: "seats",
+        turn: "seats",
+        measure: Measure::Rate,
+        headline: false,
+    },
+    Workload {
+        name: "seats-10k",
+        reason: "the same beside 10^4 others",
+        stage: "seats",
+        turn: "seats",
+        measure: Measure::Rate,
+        headline: false,
+    },
+    Workload {
+        name: "seats-left",
+        reason: "the same after 10^4 others have left",
+        stage: "seats",
+        turn: "seats",
+        measure: Measure::Rate,
+        headline: false,
+    },
 ];
 
 fn tables() -> Vec<Table> {

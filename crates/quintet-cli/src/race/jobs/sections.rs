@@ -1,4 +1,4 @@
-//! Reclamation: `section`, `retire`, `stalled`.
+//! Reclamation: `section`, `retire`, `stalled`, `seats`.
 
 use crate::race::crew::{Lap, crew, for_a_while, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Role, Sample, Table, Wrong};
@@ -27,6 +27,7 @@ fn start<D: Domain>(stage: &str, _: u64) -> Option<Box<dyn Bench>> {
     match stage {
         "section" => Some(Box::new(Sections { domain: D::new(), shared: AtomicU64::new(1) })),
         "retire" => Some(Box::new(Retiring::<D>(PhantomData))),
+        "seats" if D::HAS_SEATS => Some(Box::new(Seats::<D>(PhantomData))),
         _ => None,
     }
 }
@@ -169,6 +170,34 @@ impl<D: Domain> Bench for Retiring<D> {
             "stalled" => Ok(Self::stalled(heat)),
             other => unreachable!("{other} retires nothing"),
         }
+    }
+}
+
+/// Makes what a thread holds and drops it, beside others or after them.
+struct Seats<D>(PhantomData<D>);
+
+impl<D: Domain> Bench for Seats<D> {
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
+        let (others, stay) = match heat.workload.name {
+            "seats" => (0, true),
+            "seats-10" => (10, true),
+            "seats-10k" => (10_000, true),
+            "seats-left" => (10_000, false),
+            other => unreachable!("{other} makes no handles"),
+        };
+        let domain = D::new();
+        let laps = crew(heat.threads, |_, gate| {
+            let mut beside: Vec<_> = (0..others / heat.threads).map(|_| domain.local()).collect();
+            if !stay {
+                beside.clear();
+            }
+            for_a_while(stint, gate, || {
+                (0..BATCH).for_each(|_| drop(black_box(domain.local())));
+                (BATCH, 0)
+            })
+        });
+        Wrong::unless_zero(wrong(&laps), heat.workload.name)?;
+        Ok(joint_rate(&laps))
     }
 }
 
