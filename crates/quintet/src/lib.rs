@@ -28,6 +28,7 @@
 //! allocation or capacity error, and nothing else. "Only if absent" is `insert_new`.
 
 mod hash;
+mod hasher;
 mod migrate;
 #[allow(dead_code)]
 mod reclaim;
@@ -49,7 +50,7 @@ pub mod seen_set;
 pub mod twin_map;
 pub mod word_map;
 
-pub use hash::{DefaultHashBuilder, DefaultHasher};
+pub use hasher::{DefaultHashBuilder, DefaultHasher};
 pub use item_set::ItemSet;
 pub use region::{AllocError, Pages};
 pub use seen_set::{SeenPrints, SeenSet};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[&[&str]] = &[
     &["sync"],
     &["hash", "roster", "region"],
-    &["reclaim"],
+    &["reclaim", "hasher"],
     &["migrate"],
     &["item_set", "word_map", "twin_map", "tier_cache", "seen_set"],
     &["hash_map", "explore"],

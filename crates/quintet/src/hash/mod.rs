@@ -2,7 +2,6 @@
 //!
 //! | Room | Holds |
 //! |---|---|
-//! | `build` | [`DefaultHashBuilder`]: the default hasher, keyed by a random seed per table |
 //! | [`mixer`] | [`WordMixer`]: a seeded permutation of the 64-bit words |
 //! | this page | where in a table a hash starts; random seeds |
 //!
@@ -10,10 +9,7 @@
 //! keeps the order of the entries, so migration reads and writes in sequence.
 //! **H2.** Shard and start use the same top bits, so that one shard is one contiguous range of starts.
 
-mod build;
 pub(crate) mod mixer;
-
-pub use build::{DefaultHashBuilder, DefaultHasher};
 
 #[allow(unused_imports)] // each family uses its share
 pub(crate) use mixer::WordMixer;

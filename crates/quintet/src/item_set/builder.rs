@@ -3,7 +3,7 @@
 use super::ItemSet;
 use super::item::Pointer;
 use super::plan::Plan;
-use crate::hash::DefaultHashBuilder;
+use crate::hasher::DefaultHashBuilder;
 use crate::migrate::capacity_for;
 use crate::region::{AllocError, Pages};
 use crate::sync::MODEL;

@@ -9,7 +9,7 @@ use super::owned::{ArcRef, Removed};
 use super::table::Table;
 use super::word::brought;
 use super::write::Unplaced;
-use crate::hash::DefaultHashBuilder;
+use crate::hasher::DefaultHashBuilder;
 use crate::reclaim::{self, Hold, Peek, Pinned, QuietHandle, Visit};
 use crate::region::AllocError;
 use std::fmt;

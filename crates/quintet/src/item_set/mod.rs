@@ -51,7 +51,7 @@ pub use owned::{ArcRef, Removed};
 pub use stats::ItemSetStats;
 
 use self::core::Core;
-use crate::hash::DefaultHashBuilder;
+use crate::hasher::DefaultHashBuilder;
 use crate::region::AllocError;
 use crate::sync::const_where_possible;
 use builder::Settings;

@@ -3,7 +3,7 @@
 use super::core::Outcome;
 use super::handle::Handle;
 use super::item::Pointer;
-use crate::hash::DefaultHashBuilder;
+use crate::hasher::DefaultHashBuilder;
 use crate::reclaim::{Hold, QuietHandle};
 use std::fmt;
 use std::marker::PhantomData;

@@ -3,7 +3,7 @@
 use super::budget::SeenError;
 use super::word::Split;
 use super::{Record, SeenPrints, SeenSet};
-use crate::hash::DefaultHashBuilder;
+use crate::hasher::DefaultHashBuilder;
 use crate::region::{AllocError, Pages};
 use crate::sync::MODEL;
 use std::time::Duration;

@@ -4,7 +4,7 @@ use super::core::{Entry, Outcome, Worker};
 use super::many::Kind;
 use super::record::{Origin, Record, Text, Typed};
 use super::{Insertion, RecordId, SeenError, SeenSet};
-use crate::hash::DefaultHashBuilder;
+use crate::hasher::DefaultHashBuilder;
 use crate::reclaim::{Access, Brief};
 use crate::sync::Ordering;
 use equivalent::Equivalent;

@@ -36,7 +36,7 @@ pub use record::Record;
 pub use stats::SeenStats;
 
 use self::core::Core;
-use crate::hash::DefaultHashBuilder;
+use crate::hasher::DefaultHashBuilder;
 use equivalent::Equivalent;
 use mark::Mark;
 use record::{Origin, Records};

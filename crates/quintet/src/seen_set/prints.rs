@@ -3,7 +3,8 @@
 use super::core::{Core, Entry, Worker};
 use super::stats::SeenStats;
 use super::{SeenError, SeenSetBuilder};
-use crate::hash::{DefaultHashBuilder, WordMixer};
+use crate::hash::WordMixer;
+use crate::hasher::DefaultHashBuilder;
 use crate::reclaim::{Access, Brief};
 use std::hash::{BuildHasher, Hash};
 

@@ -17,7 +17,7 @@ use super::reader::SharedReader;
 use super::table::{Fallen, TwinMap};
 use super::user_code::drop_each;
 use super::writer::{MapReader, WriteGuard, Writer};
-use crate::hash::DefaultHashBuilder;
+use crate::hasher::DefaultHashBuilder;
 use crate::sync::{Arc, AtomicUsize, MODEL, Mutex, MutexGuard, Ordering, fork};
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -5,7 +5,7 @@ use super::reader::{Reader, SharedReader};
 use super::table::{Fallen, Op, TwinMap};
 use super::twin::{Twin, TwinStats, Write};
 use super::wait::GuardError;
-use crate::hash::DefaultHashBuilder;
+use crate::hasher::DefaultHashBuilder;
 use equivalent::Equivalent;
 use std::hash::{BuildHasher, Hash};
 use std::ops::Deref;

@@ -3,7 +3,7 @@
 use super::absorb::{Absorb, Differs};
 use super::ahead::Ahead;
 use super::pages::PageAlloc;
-use crate::hash::DefaultHashBuilder;
+use crate::hasher::DefaultHashBuilder;
 use crate::region::{AllocError, Pages};
 use equivalent::Equivalent;
 use hashbrown::HashTable;

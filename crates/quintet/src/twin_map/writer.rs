@@ -6,7 +6,7 @@ use super::reader::{Reader, SharedReader};
 use super::table::{Fallen, Op, TwinMap};
 use super::twin::{Acquire, Stalled, Twin, TwinStats, Write};
 use super::wait::GuardError;
-use crate::hash::DefaultHashBuilder;
+use crate::hasher::DefaultHashBuilder;
 use crate::region::{AllocError, Pages};
 use crate::sync::Barrier;
 use equivalent::Equivalent;

@@ -1,11 +1,11 @@
 //! The default hasher of tables with generic keys.
 //!
-//! **H4.** A builder is made without a seed, so that a table may be made in a constant. The first hash makes one, and it stays: all hashes of one builder, and of its
+//! **Y1.** A builder is made without a seed, so that a table may be made in a constant. The first hash makes one, and it stays: all hashes of one builder, and of its
 //! clones, agree.
-//! **H5.** Whoever sees a seed sees what is random for the whole process ([`SHARED`]): it is made before, and the seed is stored with Release and loaded with
+//! **Y2.** Whoever sees a seed sees what is random for the whole process ([`SHARED`]): it is made before, and the seed is stored with Release and loaded with
 //! Acquire. A seed is never 0, which says that there is none yet.
 
-use super::random_seed;
+use crate::hash::random_seed;
 use crate::sync::Ordering;
 use crate::sync::constant::AtomicU64;
 use foldhash::SharedSeed;
@@ -25,14 +25,14 @@ struct Shared {
 static SHARED: Shared =
     Shared { made: Once::new(), numbers: UnsafeCell::new(MaybeUninit::uninit()) };
 
-// SAFETY: the numbers are written once, inside of `made`, and read only by who knows that (H5).
+// SAFETY: the numbers are written once, inside of `made`, and read only by who knows that (Y2).
 unsafe impl Sync for Shared {}
 
 impl Shared {
     fn make(&self) {
         self.made.call_once(|| {
             let numbers = MaybeUninit::new(SharedSeed::from_u64(random_seed()));
-            // SAFETY: nobody else writes, by `call_once`, and nobody reads before it has returned (H5). What was there has no drop.
+            // SAFETY: nobody else writes, by `call_once`, and nobody reads before it has returned (Y2). What was there has no drop.
             unsafe { self.numbers.get().write(numbers) };
         });
     }
@@ -65,7 +65,7 @@ impl DefaultHashBuilder {
 
     #[inline(always)]
     fn seed(&self) -> u64 {
-        // ORDERING: Acquire: partner is `make_seed` (H5).
+        // ORDERING: Acquire: partner is `make_seed` (Y2).
         match self.seed.load(Ordering::Acquire) {
             0 => self.make_seed(),
             seed => seed,
@@ -77,7 +77,7 @@ impl DefaultHashBuilder {
     fn make_seed(&self) -> u64 {
         SHARED.make();
         let seed = random_seed().max(1);
-        // ORDERING: Release: H5; partner: `seed`. Acquire: another one was faster, and its seed is the one.
+        // ORDERING: Release: Y2; partner: `seed`. Acquire: another one was faster, and its seed is the one.
         let made = self.seed.compare_exchange(0, seed, Ordering::AcqRel, Ordering::Acquire);
         made.map_or_else(|faster| faster, |_| seed)
     }
@@ -109,7 +109,7 @@ impl BuildHasher for DefaultHashBuilder {
     #[inline(always)]
     fn build_hasher(&self) -> DefaultHasher {
         let seed = self.seed();
-        // SAFETY: there is a seed, so that what is shared was made before (H5). It is never taken out.
+        // SAFETY: there is a seed, so that what is shared was made before (Y2). It is never taken out.
         let shared = unsafe { SHARED.get() };
         DefaultHasher(FoldHasher::with_seed(seed, shared))
     }
