@@ -120,8 +120,10 @@ impl Core {
         let at = At { shard, row: table.row(table.home(hash)) };
         at.shard.prefetch();
         at.row.prefetch_to_write();
+        // SAFETY: tables are made and found inside sections of this domain.
+        let returning = unsafe { self.domain.is_returning_in_use() };
         // Work to share is not for here.
-        let at_work = !table.next().seems_empty() || self.domain.is_returning();
+        let at_work = !table.next().seems_empty() || returning;
         // Who runs user code under a lock is told so by the way that takes the lock from the beginning (L4).
         (!at_work && !shard::is_busy()).then_some(at)
     }

@@ -35,6 +35,19 @@ impl<T> LazyArc<T> {
         unsafe { self.place.load(Ordering::Acquire).as_ref() }
     }
 
+    /// What was made, for who knows that it was.
+    ///
+    /// # Safety
+    /// It was made before, and the caller has learned of it in order: its own use, or one that happens before.
+    #[inline(always)]
+    pub(crate) unsafe fn get_made(&self) -> &T {
+        // ORDERING: Acquire, as in `get`.
+        let place = self.place.load(Ordering::Acquire);
+        debug_assert!(!place.is_null(), "nothing was made");
+        // SAFETY: not null, as the caller promises, and of an `Arc` of which we own a count (Z1).
+        unsafe { &*place }
+    }
+
     /// What was made, now if not before.
     #[inline(always)]
     pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
