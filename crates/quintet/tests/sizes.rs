@@ -21,6 +21,7 @@ static WORDS: WordMap<u64, u64> = WordMap::new();
 static ITEMS: ItemSet<Box<Record>> = ItemSet::new();
 
 const EMPTY: usize = 128;
+const FURTHER: usize = 384;
 
 /// Bytes that `work` has allocated and not freed.
 fn bytes<R>(work: impl FnOnce() -> R) -> (R, usize) {
@@ -75,9 +76,11 @@ fn small_tables_are_small() {
     let (first, further) = first_and_further(WordMap::<u64, u64>::new, |map, key| {
         map.pin().insert(key, key);
     });
+    assert!(further <= FURTHER, "WordMap: {further}");
     println!("WordMap: {first} bytes with one entry, {further} more with each further thread");
     let (first, further) = first_and_further(ItemSet::<Box<Record>>::new, |set, key| {
         set.pin().put(Record(key));
     });
+    assert!(further <= FURTHER, "ItemSet: {further}");
     println!("ItemSet: {first} bytes with one entry, {further} more with each further thread");
 }
