@@ -29,6 +29,8 @@
 
 mod hash;
 mod hasher;
+#[allow(dead_code)]
+mod home;
 mod migrate;
 #[allow(dead_code)]
 mod reclaim;
@@ -40,6 +42,7 @@ mod roster;
 mod sync;
 #[allow(dead_code)] // the cache above uses its share
 mod tier_cache;
+mod vocabulary;
 
 /// How a thread is inside of a table: what a handle or guard is made with. Code that takes handles of every kind names these.
 pub mod access {
@@ -56,6 +59,7 @@ pub use region::{AllocError, Pages};
 pub use seen_set::{SeenPrints, SeenSet};
 pub use tier_cache::cache::{self, TierCache};
 pub use twin_map::{TwinMap, TwinSet};
+pub use vocabulary::{Compute, Computed, Fallible, Rejected};
 pub use word_map::WordMap;
 
 /// Rooms below the tables, for the `quintet` command to measure. Not part of the API: may change at any time.
