@@ -68,12 +68,12 @@ impl<'t> AtHome<'t> {
 
 /// Where a write takes place: the shard of its hash, and its home.
 #[derive(Clone, Copy)]
-pub(super) struct At<'s, 't> {
-    pub(super) shard: &'s Shard,
+pub(super) struct At<'t> {
+    pub(super) shard: &'t Shard,
     row: Row<'t>,
 }
 
-impl At<'_, '_> {
+impl At<'_> {
     /// Whether something of this hash may be at home. Waits for the line.
     #[inline(always)]
     pub(super) fn may_have(&self, hash: u32) -> bool {
@@ -114,10 +114,8 @@ impl Core {
 
     /// Where a write of `hash` in `table` takes place, if there is no other work to do.
     #[inline(always)]
-    pub(super) fn come_to<'s, 't>(&'s self, table: &'t Table, hash: u32) -> Option<At<'s, 't>> {
-        // SAFETY: the table is of this set, and was reached by its root (L5).
-        let shard = unsafe { self.shards.of(hash) };
-        let at = At { shard, row: table.row(table.home(hash)) };
+    pub(super) fn come_to<'t>(&self, table: &'t Table, hash: u32) -> Option<At<'t>> {
+        let at = At { shard: table.shard(hash), row: table.row(table.home(hash)) };
         at.shard.prefetch();
         at.row.prefetch_to_write();
         // SAFETY: tables are made and found inside sections of this domain.
@@ -131,13 +129,13 @@ impl Core {
     /// Adds an item to its home, where nothing of its hash was seen (O4), and returns the lock. It calls nothing, so that its caller has no registers to save; where that is
     /// not enough nothing has happened, and the lock is returned if it was taken. For `born` see O5.
     #[inline(always)]
-    pub(super) fn add_at_home<'s>(
+    pub(super) fn add_at_home<'t>(
         &self,
         born: impl FnOnce() -> u64,
         table: &Table,
-        At { shard, row }: At<'s, '_>,
+        At { shard, row }: At<'t>,
         Wish { hash, item }: Wish,
-    ) -> Result<MutexGuard<'s, ()>, Option<MutexGuard<'s, ()>>> {
+    ) -> Result<MutexGuard<'t, ()>, Option<MutexGuard<'t, ()>>> {
         let guard = shard.try_lock().ok_or(None)?;
         let added = self.is_root(table) && table.try_add(shard, row, hash, item, Birth::of(born()));
         if !added {

@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) first_bits: u32,
     /// The first table keeps the order of insertion.
     pub(crate) ordered: bool,
+    /// Tables may be small: have one shard for all, and be left at once (G10).
+    pub(crate) small: bool,
 }
 
 impl Settings {
@@ -34,6 +36,7 @@ impl Settings {
         quota: QUOTA,
         first_bits: 0,
         ordered: false,
+        small: SMALL,
     };
 
     /// The share of the numbers of places that may be dealt out: some stand for no place.
@@ -41,11 +44,14 @@ impl Settings {
         self.load_factor * (LANES as f64 / f64::from(1u32 << LANE_BITS))
     }
 
-    /// A table of `2^bits` places, or of the least number that is enough for all shards.
+    /// A table of `2^bits` places, or of the least number.
     pub(crate) fn plan(&self, bits: u32, birth: u64, ordered: bool) -> Plan {
+        let bits = bits.max(self.min_bits());
+        let small = bits < self.full_bits();
         Plan {
-            bits: bits.max(self.min_bits()),
-            shard_bits: self.shard_bits,
+            bits,
+            shard_bits: if small { 0 } else { self.shard_bits },
+            small,
             load_factor: self.load_factor,
             pages: self.pages,
             birth,
@@ -60,8 +66,13 @@ impl Settings {
         bits + u32::from(!is_enough)
     }
 
-    /// log2 of the places of the smallest table: at least one line for each shard.
+    /// log2 of the places of the smallest table.
     pub(crate) fn min_bits(&self) -> u32 {
+        if self.small { LANE_BITS } else { self.full_bits() }
+    }
+
+    /// log2 of the places of the smallest table that is not small: at least one line for each shard.
+    pub(crate) fn full_bits(&self) -> u32 {
         (self.shard_bits + LANE_BITS).max(if MODEL { 1 } else { 6 })
     }
 }
@@ -111,6 +122,8 @@ impl<P> Default for ItemSetBuilder<P> {
 
 const LOAD_FACTOR: f64 = 0.7;
 const SHARDS: usize = 32;
+/// Models and scenarios say so themselves.
+const SMALL: bool = !MODEL;
 /// Places that each write moves while the set is migrating.
 const QUOTA: usize = if MODEL { 4 } else { 42 };
 
@@ -197,6 +210,8 @@ impl<P: Pointer, S> ItemSetBuilder<P, S> {
             quota: QUOTA,
             first_bits: 0,
             ordered: self.ordered,
+            // Leaving a small table would end the order.
+            small: SMALL && !self.ordered,
         };
         settings.first_bits = settings.bits_for(self.capacity);
         if settings.first_bits > Plan::MAX_BITS {

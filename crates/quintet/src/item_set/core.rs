@@ -20,9 +20,9 @@
 use super::at_once::Taken;
 use super::builder::Settings;
 use super::places::Sought;
-use super::shard::{self, Shard, Shards};
+use super::shard::{self, Shards};
 use super::table::{Full, Raw, Table};
-use super::word::{Birth, shard_of};
+use super::word::Birth;
 use crate::migrate::{Link, Restart};
 use crate::reclaim::{Domain, Visit};
 use crate::region::AllocError;
@@ -136,7 +136,7 @@ impl Core {
 
     /// Items: exact when nobody writes.
     pub(crate) fn len(&self) -> usize {
-        self.shards.get().iter().map(|shard| shard.live()).sum()
+        self.shards.live()
     }
 
     /// The tables of this moment (S1).
@@ -189,17 +189,9 @@ impl Core {
         item: Raw,
     ) -> Result<Outcome, AllocError> {
         shard::assert_not_busy();
-        if !matches!(want, Want::Put | Want::New) && self.root.is_empty() {
-            return Ok(Outcome::nothing(ptr::null_mut()));
-        }
-        let shard = &self.shards.get_or_make()[shard_of(hash, self.settings.shard_bits)];
-        shard.prefetch();
         self.approach(visit, hash);
         loop {
-            let guard = shard.lock();
-            let tried = self.try_write(visit, shard, hash, &same, want, item);
-            drop(guard);
-            match tried {
+            match self.try_write(visit, hash, &same, want, item) {
                 Ok(outcome) => {
                     if outcome.hint != Hint::Nothing {
                         self.take_hint(visit, outcome.hint);
@@ -217,6 +209,7 @@ impl Core {
     fn approach(&self, visit: &Visit<'_>, hash: u32) {
         self.domain.return_piece();
         if let Ok(Some(table)) = self.root.follow(visit) {
+            table.shard(hash).prefetch();
             table.row(table.home(hash)).prefetch_to_write();
             if !table.prev().seems_empty() {
                 if let Ok(Some(old)) = table.prev().follow(visit) {
@@ -250,20 +243,27 @@ impl Core {
         (new.seek(hash, |other| ptr::eq(other, there.item)), Some(there))
     }
 
-    /// One attempt under the shard's lock.
+    /// One attempt.
     #[inline(always)]
     fn try_write(
         &self,
         visit: &Visit<'_>,
-        shard: &Shard,
         hash: u32,
         same: &impl Fn(Raw) -> bool,
         want: Want,
         item: Raw,
     ) -> Result<Outcome, Stop> {
         let adds = matches!(want, Want::Put | Want::New);
-        let Some(Pair { new, old }) = self.pair(visit)? else {
+        let Some(table) = self.root.follow(visit)? else {
             return if adds { Err(Stop::Full) } else { Ok(Outcome::nothing(ptr::null_mut())) };
+        };
+        let shard = table.shard(hash);
+        let _guard = shard.lock();
+        // Again under the lock (L2), which may have turned out to be another's (L6).
+        let Some(Pair { new, old }) =
+            self.pair(visit)?.filter(|pair| pair.new.is_locked_like(table))
+        else {
+            return Err(Stop::Restart);
         };
         // S5: user code, and no change yet.
         let (here, there) = shard::busy(|| Self::seek_in_both(new, old, hash, same));

@@ -29,15 +29,16 @@
 //! wedged.
 //! **G9.** T.next is set once, by exchange, and only when T has no prev. Until the root has moved on to it, writes go on in T; one that finds no
 //! place there does not wait for the pages.
+//! **G10.** A small table has one shard, no prev and no next. It is left at once: under its lock all its items, a few dozen, are copied into the next one, and the root is replaced. If the next one
+//! is not small, its shards are others (L6): nobody else uses them before the root leads there. A set that has left its small tables never comes back to them.
 //! **G8.** A failed allocation leaves everything as it was. The operation that needs the table gets the error; one that only saw that
 //! the table is filling up goes on.
 
 use super::core::{Core, Pair, Stop};
-use super::plan::Plan;
 use super::shard;
 use super::table::{Full, Raw, Table};
 use super::word::{Birth, EMPTY, shard_of};
-use crate::migrate::next_capacity;
+use crate::migrate::{Address, next_capacity};
 use crate::reclaim::Visit;
 use crate::region::AllocError;
 use crate::sync::Ordering;
@@ -56,7 +57,7 @@ impl Core {
         let mut moved = 0;
         while moved < self.quota() {
             let Ok(Some(Pair { new, old: Some(old) })) = self.pair(visit) else { return Ok(()) };
-            let Some(claim) = new.work.claim() else {
+            let Some(claim) = new.work().claim() else {
                 self.complete(visit, new, old);
                 return Ok(());
             };
@@ -70,7 +71,7 @@ impl Core {
                 // An error leaves the chunk undone: the next one tries again (G8).
                 Err(Stop::Full) => return self.rebuild(visit),
             }
-            if new.work.finish(claim.chunk) && new.work.is_finished() {
+            if new.work().finish(claim.chunk) && new.work().is_finished() {
                 self.complete(visit, new, old);
                 return Ok(());
             }
@@ -84,7 +85,7 @@ impl Core {
         let first = chunk << old.plan().chunk_bits();
         let last = first + (1 << old.plan().chunk_bits());
         let shard = first >> range_bits;
-        let _guard = self.shards.get()[shard].lock();
+        let _guard = self.shards.row()[shard].lock();
         // Under the lock both are up to date with what earlier writers of this shard saw (L2, G3).
         if !new.prev().leads_to(old) || !self.root.leads_to(new) {
             return Err(Stop::Restart);
@@ -119,8 +120,7 @@ impl Core {
     /// Copies the item of one place, whose shard is locked (G3).
     #[inline(always)]
     fn migrate_item(&self, new: &Table, hash: u32, item: Raw, birth: Birth) -> Result<(), Full> {
-        // SAFETY: the table is of this set, and its shard is locked (L5).
-        let shard = unsafe { self.shards.of(hash) };
+        let shard = new.shard(hash);
         if item.is_null() || new.try_add(shard, new.row(new.home(hash)), hash, item, birth) {
             return Ok(());
         }
@@ -159,7 +159,7 @@ impl Core {
     /// Moves all items of both tables into one with room for them, under all locks (G7).
     #[cold]
     pub(super) fn rebuild(&self, visit: &Visit<'_>) -> Result<(), AllocError> {
-        let guards: Vec<_> = self.shards.get().iter().map(|shard| shard.lock()).collect();
+        let guards: Vec<_> = self.shards.row().iter().map(|shard| shard.lock()).collect();
         let pair = loop {
             if let Ok(pair) = self.pair(visit) {
                 break pair;
@@ -167,8 +167,9 @@ impl Core {
         };
         let Some(Pair { new, old: Some(old) }) = pair else { return Ok(()) };
         let Some(behind) = new.prev().address_of(old) else { return Ok(()) };
-        let bits = self.settings.bits_for(self.len().saturating_mul(2));
-        let merged = Table::try_new(self.plan(visit, bits, false), None)?;
+        let bits =
+            self.settings.bits_for(self.len().saturating_mul(2)).max(self.settings.full_bits());
+        let merged = self.table(visit, bits, false, None)?;
         for from in [new, old] {
             let copied = from.rows().try_for_each(|row| {
                 row.each(|hash, item, birth| self.migrate_item(&merged, hash, item, birth))
@@ -194,24 +195,33 @@ impl Core {
         Ok(())
     }
 
-    fn plan(&self, visit: &Visit<'_>, bits: u32, ordered: bool) -> Plan {
-        self.settings.plan(bits, visit.era(), ordered)
+    /// An empty table of `2^bits` places, or of the least number, into which `prev` will be migrated.
+    fn table(
+        &self,
+        visit: &Visit<'_>,
+        bits: u32,
+        ordered: bool,
+        prev: Option<(&Table, Address<Table>)>,
+    ) -> Result<Box<Table>, AllocError> {
+        let plan = self.settings.plan(bits, visit.era(), ordered);
+        Table::try_new(plan, self.shards.locks(plan.small), prev)
     }
 
     /// The first table of an empty set: the only one that may keep the order of insertion.
     pub(super) fn first_table(&self, visit: &Visit<'_>, bits: u32) -> Result<(), AllocError> {
-        let table = Table::try_new(self.plan(visit, bits, self.settings.ordered), None)?;
-        self.shards.get_or_make(); // before the table (L5)
+        let table = self.table(visit, bits, self.settings.ordered, None)?;
         // Who comes late drops its own.
         drop(self.root.set_once(table));
         Ok(())
     }
 
-    /// Gives the root, which has no prev, a successor, unless it has one (G4, G9).
+    /// Gives the root, which has no prev and is not small, a successor, unless it has one (G4, G9).
     fn prepare(&self, visit: &Visit<'_>, table: &Table, bits: u32) -> Result<bool, AllocError> {
         // The root has left it only if it has a successor.
         let Some(address) = self.root.address_of(table) else { return Ok(false) };
-        let next = Table::try_new(self.plan(visit, bits, false), Some((table, address)))?;
+        let bits = bits.max(self.settings.full_bits());
+        let next = self.table(visit, bits, false, Some((table, address)))?;
+        debug_assert!(next.is_locked_like(table));
         Ok(table.next().set_once(next).is_ok())
     }
 
@@ -233,8 +243,41 @@ impl Core {
         }
     }
 
+    /// Moves from a small root to a table of `2^bits` places, or as many more as are needed, under its only lock (G10).
+    fn leave_at_once(&self, visit: &Visit<'_>, table: &Table, bits: u32) -> Result<(), AllocError> {
+        let only = table.shard(0);
+        let left = loop {
+            let bits = bits.max(self.settings.bits_for(only.live()));
+            let next = self.table(visit, bits, false, None)?;
+            let _guard = only.lock();
+            if !self.root.leads_to(table) {
+                return Ok(());
+            }
+            // What was added before the lock may be too much.
+            if next.plan().room() < only.live() {
+                continue;
+            }
+            let each = |hash, item, birth| self.migrate_item(&next, hash, item, birth);
+            if table.rows().try_for_each(|row| row.each(each)).is_err() {
+                unreachable!("ItemSet: {} items do not fit into {next:?}", only.live());
+            }
+            if !next.plan().small {
+                self.shards.hand_over(table.live_hashes());
+            }
+            break self.root.replace(table, next);
+        };
+        // Only here, under that lock, does the root leave a small table.
+        let Ok(left) = left else { unreachable!("ItemSet: a small table has left the root") };
+        // SAFETY: only the root led here; one leaves it (M14).
+        unsafe { left.retire(visit) };
+        Ok(())
+    }
+
     /// Moves on from the root, which has no prev, at once: to the successor that is prepared, else to one of `2^bits` places.
     fn start(&self, visit: &Visit<'_>, table: &Table, bits: u32) -> Result<(), AllocError> {
+        if table.plan().small {
+            return self.leave_at_once(visit, table, bits);
+        }
         // Somebody may have been faster.
         if table.next().seems_empty() {
             self.prepare(visit, table, bits)?;
@@ -261,12 +304,13 @@ impl Core {
     }
 
     fn next_bits(&self, table: &Table) -> u32 {
-        next_capacity(
-            self.len(),
-            table.plan().bits,
-            |_| self.settings.share(),
-            self.settings.min_bits(),
-        )
+        let least = self.least_bits(table);
+        next_capacity(self.len(), table.plan().bits, |_| self.settings.share(), least)
+    }
+
+    /// log2 of the places of the smallest table that may follow this one: a set that has been large has no small tables any more.
+    fn least_bits(&self, table: &Table) -> u32 {
+        if table.plan().small { self.settings.min_bits() } else { self.settings.full_bits() }
     }
 
     /// The root, if it is alone.
@@ -281,6 +325,11 @@ impl Core {
     fn try_prepare(&self, visit: &Visit<'_>, table: &Table, bits: u32) {
         if !table.election.stand() {
             return;
+        }
+        if table.plan().small {
+            // G8: whoever cannot go on without will hear of it.
+            let left = self.leave_at_once(visit, table, bits);
+            return left.unwrap_or_else(|_| table.election.resign());
         }
         match self.prepare(visit, table, bits) {
             // A small table has no pages to wait for.
@@ -308,7 +357,7 @@ impl Core {
     /// Much was removed: perhaps a smaller table will do.
     pub(super) fn consider_shrinking(&self, visit: &Visit<'_>) {
         let sparse = |table: &&Table| {
-            table.plan().bits > self.settings.min_bits() && self.len() < table.capacity() / 8
+            table.plan().bits > self.least_bits(table) && self.len() < table.capacity() / 8
         };
         if let Some(table) = self.alone(visit).filter(sparse) {
             self.try_prepare(visit, table, self.next_bits(table));
@@ -340,7 +389,7 @@ impl Core {
     pub(super) fn shrink(&self, visit: &Visit<'_>) -> Result<(), AllocError> {
         for _ in 0..2 {
             let Some(table) = self.settle(visit)? else { return Ok(()) };
-            let bits = self.settings.bits_for(self.len()).max(self.settings.min_bits());
+            let bits = self.settings.bits_for(self.len()).max(self.least_bits(table));
             if table.plan().bits <= bits {
                 return Ok(());
             }

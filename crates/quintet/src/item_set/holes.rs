@@ -112,9 +112,9 @@ fn chunks_in_sleeping_hands_are_done_by_others() {
     let dealt = pin.visit(|visit| {
         let pair = set.core.pair(visit).unwrap().unwrap();
         // Movers that take everything and fall asleep.
-        let chunks = pair.new.work.progress().1;
-        (0..chunks).for_each(|_| assert!(!pair.new.work.claim().unwrap().again));
-        pair.new.work.progress()
+        let chunks = pair.new.work().progress().1;
+        (0..chunks).for_each(|_| assert!(!pair.new.work().claim().unwrap().again));
+        pair.new.work().progress()
     });
     assert_eq!(dealt.0, dealt.1, "the cursor is past the end");
     assert!(set.stats().migrating.is_some(), "which is not completion");
@@ -164,11 +164,17 @@ fn tiny_plan(bits: u32) -> Plan {
     Plan {
         bits,
         shard_bits: 0,
+        small: false,
         load_factor: 0.7,
         pages: Pages::Small,
         birth: 1,
         ordered: bits % 2 == 0,
     }
+}
+
+/// A table of no set.
+fn lone(bits: u32) -> Result<Box<Table>, AllocError> {
+    Table::try_new(tiny_plan(bits), super::shard::LONE.locks(true), None)
 }
 
 /// Hole 8: failed allocations ran the slot counter past 32 bits, and there is an end to 32-bit slots.
@@ -177,7 +183,7 @@ fn asking_a_full_table_changes_nothing_and_sizes_have_an_end() {
     // With slots, and without.
     for bits in [6, 7] {
         let shards = super::shard::Shard::row(1);
-        let table = Table::try_new(tiny_plan(bits), None).unwrap();
+        let table = lone(bits).unwrap();
         let item = ptr::without_provenance_mut(8);
         let put = |hash: u32| {
             let sought = table.seek(hash, |_| false);
@@ -187,7 +193,7 @@ fn asking_a_full_table_changes_nothing_and_sizes_have_an_end() {
         assert_eq!((placed, table.used()), (table.capacity(), table.capacity()));
         assert!(table.is_full());
     }
-    let refused = Table::try_new(tiny_plan(33), None);
+    let refused = lone(33);
     assert_eq!(refused.err(), Some(AllocError::CapacityOverflow));
     let refused = Set::builder().capacity(1 << 33).try_build();
     assert_eq!(refused.err(), Some(AllocError::CapacityOverflow));
@@ -196,7 +202,7 @@ fn asking_a_full_table_changes_nothing_and_sizes_have_an_end() {
 /// Another shard may take the place that was seen: the one that is taken instead counts as dealt out, or the table would be filled to the last (T4).
 #[test]
 fn a_place_instead_of_a_lost_one_is_paid_for() {
-    let table = Table::try_new(tiny_plan(9), None).unwrap();
+    let table = lone(9).unwrap();
     let shards = super::shard::Shard::row(1);
     let (row, item) = (table.row(0), ptr::without_provenance_mut(8));
     assert!(row.claim(1, row.line().unused()));
@@ -210,16 +216,16 @@ fn a_place_instead_of_a_lost_one_is_paid_for() {
 #[test]
 fn a_shard_is_a_range_of_homes() {
     for hash in [1, 0x1234_5678, 0x8000_0000, u32::MAX] {
-        let table = Table::try_new(tiny_plan(10), None).unwrap();
+        let table = lone(10).unwrap();
         assert_eq!(table.home(hash) >> (10 - LANE_BITS - 4), super::word::shard_of(hash, 4));
-        assert_eq!(Table::try_new(tiny_plan(LANE_BITS), None).unwrap().home(hash), 0);
+        assert_eq!(lone(LANE_BITS).unwrap().home(hash), 0);
     }
 }
 
 /// Two hashes may have one tag. An emptied place is filled again by its own hash alone: the copy of a table goes by the hash of the place.
 #[test]
 fn a_place_is_filled_again_by_its_own_hash_alone() {
-    let table = Table::try_new(tiny_plan(6), None).unwrap();
+    let table = lone(6).unwrap();
     let shards = super::shard::Shard::row(1);
     let (first, second) = (0x0001_2345, 0x0002_2345);
     let item = ptr::without_provenance_mut::<()>(64);

@@ -113,7 +113,7 @@ use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resu
 ///
 /// # Growth
 ///
-/// Spread over the writes: each moves 48 places of the old table, or, before that, touches a page of the new one. There are never more than two tables in
+/// Up to 134 items the set moves at once. Beyond, growth is spread over the writes: each moves 48 places of the old table, or, before that, touches a page of the new one. There are never more than two tables in
 /// use.
 ///
 /// # Memory

@@ -11,6 +11,8 @@ pub(crate) struct Plan {
     pub(crate) bits: u32,
     /// log2 of the number of shards; each has a line at least.
     pub(crate) shard_bits: u32,
+    /// It has the shard of small tables, and is left at once (G10).
+    pub(crate) small: bool,
     /// The share of the places that may be dealt out.
     pub(crate) load_factor: f64,
     pub(crate) pages: Pages,

@@ -42,12 +42,13 @@ fn a_successor_is_used_when_its_pages_are_there() {
     let plan = Plan {
         bits: capacity_bits(&set) + 1,
         shard_bits: 5,
+        small: false,
         load_factor: 0.7,
         pages: Pages::Small,
         birth: 0,
         ordered: false,
     };
-    let alike = Table::try_new(plan, None).unwrap();
+    let alike = Table::try_new(plan, super::shard::LONE.locks(false), None).unwrap();
     let steps = std::iter::repeat_with(|| alike.touch_ahead()).take_while(|more| *more).count();
     assert!(steps > 16, "{steps}");
     let mut writes = 0;
@@ -119,7 +120,10 @@ fn a_successor_is_dropped_once() {
 /// Tries to prepare a second successor.
 fn second(set: &Set, visit: &crate::reclaim::Visit<'_>) -> Result<bool, AllocError> {
     let table = set.core.settle(visit)?.unwrap();
-    Ok(table.next().set_once(Table::try_new(*table.plan(), None)?).is_ok())
+    Ok(table
+        .next()
+        .set_once(Table::try_new(*table.plan(), super::shard::LONE.locks(false), None)?)
+        .is_ok())
 }
 
 /// Panics when it is dropped, every other time.

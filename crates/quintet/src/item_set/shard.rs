@@ -2,7 +2,7 @@
 //!
 //! **L1.** Whoever changes what a set says about a stored hash, or copies it, holds the lock of that hash's shard.
 //! **L2.** Tables are looked up after the lock was taken, never before: what the last owner saw is seen.
-//! **L3.** A thread holds one lock at a time, or takes all in order (`rebuild`).
+//! **L3.** A thread holds one lock at a time, or takes all of the row in order (`rebuild`).
 //! **L4.** User code under a lock is marked, per thread: a write to the same set from inside would wait for a lock of its own thread, and one to another set
 //! for a lock whose owner may wait for this one, crosswise. Any write to any set panics instead.
 
@@ -13,7 +13,7 @@ use crate::sync::{
     const_where_possible, thread_local_cell,
 };
 use std::cell::Cell;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 /// One shard: a lock, and the number of its items.
 #[derive(Debug)]
@@ -29,29 +29,53 @@ pub(crate) struct Shard {
     credit: AtomicU32,
 }
 
-/// All shards of a set.
+/// All shards of a set: one for small tables, and a row of `2^bits` for all others.
 ///
-/// **L5.** They are made once, before the set's first table, and stay until the set drops. The pointer is null before, and leads to the first of `2^bits` shards in one box
-/// after.
+/// **L5.** Each of the two is made once, before the first table that uses it, and stays until the set drops. The pointers are null before. After, one leads to a shard in a box of its own, the
+/// other to the first of `2^bits` shards in one box.
 #[derive(Debug)]
 pub(crate) struct Shards {
-    first: AtomicPtr<CachePadded<Shard>>,
+    one: AtomicPtr<Shard>,
+    row: AtomicPtr<CachePadded<Shard>>,
     bits: u32,
 }
 
+/// The shards of a table: those of its set for tables of its kind.
+///
+/// **L6.** Tables of one kind have the same shards, so that the lock of a hash is the same for all of them. Whoever has locked the shard of a hash and finds
+/// a table of the other kind at the root has locked nothing, and begins again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Locks {
+    first: NonNull<Shard>,
+    bits: u32,
+}
+
+// SAFETY: a shard is shared by all threads; it is one of a set's, which outlives those who follow this (L5).
+unsafe impl Send for Locks {}
+// SAFETY: as above.
+unsafe impl Sync for Locks {}
+
 impl Shards {
     const_where_possible! {
-        /// `2^bits` shards that are not made yet.
+        /// One shard and `2^bits`, none of which is made yet.
         pub(crate) fn new(bits: u32) -> Self {
-            Self { first: AtomicPtr::new(ptr::null_mut()), bits }
+            let (one, row) = (ptr::null_mut(), ptr::null_mut());
+            Self { one: AtomicPtr::new(one), row: AtomicPtr::new(row), bits }
         }
     }
 
-    /// The shards, if they are made.
-    #[inline(always)]
-    pub(crate) fn get(&self) -> &[CachePadded<Shard>] {
-        // ORDERING: Acquire: partner is `make`.
-        let first = self.first.load(Ordering::Acquire);
+    /// The shard of small tables, if it is made.
+    pub(crate) fn one(&self) -> Option<&Shard> {
+        // ORDERING: Acquire: partner is `set_once`.
+        let one = self.one.load(Ordering::Acquire);
+        // SAFETY: null, or in a box that stays (L5).
+        unsafe { one.as_ref() }
+    }
+
+    /// The shards of all other tables, if they are made.
+    pub(crate) fn row(&self) -> &[CachePadded<Shard>] {
+        // ORDERING: Acquire: partner is `set_once`.
+        let first = self.row.load(Ordering::Acquire);
         if first.is_null() {
             return &[];
         }
@@ -59,44 +83,82 @@ impl Shards {
         unsafe { std::slice::from_raw_parts(first, 1 << self.bits) }
     }
 
-    /// The shards, made now if not before.
-    pub(crate) fn get_or_make(&self) -> &[CachePadded<Shard>] {
-        if self.get().is_empty() {
-            let made = Box::into_raw(Shard::row(1 << self.bits));
-            // ORDERING: Release: publishes the shards; partner: `get`. Failure: somebody else was faster.
-            let set = self.first.compare_exchange(
-                ptr::null_mut(),
-                made.cast(),
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            );
-            if set.is_err() {
-                // SAFETY: out of the box above, and nobody has seen it.
-                drop(unsafe { Box::from_raw(made) });
-            }
+    /// The shards of small tables or of others, made now if not before.
+    pub(crate) fn locks(&self, small: bool) -> Locks {
+        if small {
+            return Locks { first: self.one_or_make(), bits: 0 };
         }
-        self.get()
+        // The first of them: a padded value lies at the beginning of its padding.
+        Locks { first: self.row_or_make().cast(), bits: self.bits }
     }
 
-    /// The shard of a stored hash.
-    ///
-    /// # Safety
-    /// They are made, in the sense of happens-before: the caller has followed a link to a table of the set.
-    #[inline(always)]
-    pub(crate) unsafe fn of(&self, hash: u32) -> &Shard {
-        // ORDERING: Relaxed: made before, says the caller.
-        let first = self.first.load(Ordering::Relaxed);
-        debug_assert!(!first.is_null());
-        let place = first.cast_const().wrapping_add(shard_of(hash, self.bits));
-        // SAFETY: there are `2^bits` shards (L5).
-        unsafe { &*place }
+    fn one_or_make(&self) -> NonNull<Shard> {
+        if let Some(one) = self.one() {
+            return NonNull::from(one);
+        }
+        let made = Box::into_raw(Box::new(Shard::new()));
+        set_once(&self.one, made).unwrap_or_else(|there| {
+            // SAFETY: out of the box above, and nobody has seen it.
+            drop(unsafe { Box::from_raw(made) });
+            there
+        })
     }
+
+    fn row_or_make(&self) -> NonNull<CachePadded<Shard>> {
+        if let Some(first) = self.row().first() {
+            return NonNull::from(first);
+        }
+        let made = Box::into_raw(Shard::row(1 << self.bits));
+        set_once(&self.row, made.cast()).unwrap_or_else(|there| {
+            // SAFETY: out of the box above, and nobody has seen it.
+            drop(unsafe { Box::from_raw(made) });
+            there
+        })
+    }
+
+    /// Items: exact when nobody writes, and not 0 when there are some.
+    pub(crate) fn live(&self) -> usize {
+        // In this order: what has left the one is found in the row (`hand_over`).
+        let few = self.one().map_or(0, Shard::live);
+        few + self.row().iter().map(|shard| shard.live()).sum::<usize>()
+    }
+
+    /// Counts the items of a small table, whose shard is locked, in the row from now on, which nobody else uses yet.
+    pub(crate) fn hand_over(&self, hashes: impl Iterator<Item = u32>) {
+        for shard in self.row() {
+            // ORDERING: Relaxed: see `Shard::live`. An attempt before this one may have counted in vain.
+            shard.live.store(0, Ordering::Relaxed);
+        }
+        for hash in hashes {
+            self.row()[shard_of(hash, self.bits)].count_in();
+        }
+        if let Some(one) = self.one() {
+            // ORDERING: Release: who finds nothing here finds it in the row; partner: `Shard::live`.
+            one.live.store(0, Ordering::Release);
+        }
+    }
+}
+
+/// Sets a pointer that is null; else returns where it leads already.
+fn set_once<T>(place: &AtomicPtr<T>, made: *mut T) -> Result<NonNull<T>, NonNull<T>> {
+    let null = ptr::null_mut();
+    // ORDERING: Release: publishes what was made; Acquire, also on failure: what another has made; partners: each other, `one` and `row`.
+    let set = place.compare_exchange(null, made, Ordering::AcqRel, Ordering::Acquire);
+    // SAFETY: `made` is out of a box, and what is there instead is not null.
+    let pointer = |raw| unsafe { NonNull::new_unchecked(raw) };
+    set.map(|_| pointer(made)).map_err(pointer)
 }
 
 impl Drop for Shards {
     fn drop(&mut self) {
         // ORDERING: Relaxed: alone.
-        let first = self.first.load(Ordering::Relaxed);
+        let one = self.one.load(Ordering::Relaxed);
+        if !one.is_null() {
+            // SAFETY: out of a box (L5), and nobody else is here.
+            drop(unsafe { Box::from_raw(one) });
+        }
+        // ORDERING: Relaxed: alone.
+        let first = self.row.load(Ordering::Relaxed);
         if !first.is_null() {
             let row = ptr::slice_from_raw_parts_mut(first, 1 << self.bits);
             // SAFETY: out of one box of that length (L5), and nobody else is here.
@@ -105,18 +167,38 @@ impl Drop for Shards {
     }
 }
 
+impl Locks {
+    /// The shard of a stored hash.
+    ///
+    /// # Safety
+    /// Not beyond the life of the set.
+    #[inline(always)]
+    pub(crate) unsafe fn of<'s>(&self, hash: u32) -> &'s Shard {
+        let offset = shard_of(hash, self.bits) * size_of::<CachePadded<Shard>>();
+        // SAFETY: there are `2^bits` shards at that distance, or one (L5), for as long as the set lives.
+        unsafe { &*self.first.as_ptr().cast_const().wrapping_byte_add(offset) }
+    }
+
+    /// Whether these are the same (L6).
+    #[inline(always)]
+    pub(crate) fn are(&self, others: &Self) -> bool {
+        self.first == others.first
+    }
+}
+
 impl Shard {
     pub(crate) fn row(count: usize) -> Box<[CachePadded<Self>]> {
-        let shard = |_| {
-            CachePadded::new(Self {
-                lock: Mutex::new(()),
-                live: AtomicUsize::new(0),
-                removed: AtomicUsize::new(0),
-                table: AtomicPtr::new(ptr::null_mut()),
-                credit: AtomicU32::new(0),
-            })
-        };
-        (0..count).map(shard).collect()
+        (0..count).map(|_| CachePadded::new(Self::new())).collect()
+    }
+
+    fn new() -> Self {
+        Self {
+            lock: Mutex::new(()),
+            live: AtomicUsize::new(0),
+            removed: AtomicUsize::new(0),
+            table: AtomicPtr::new(ptr::null_mut()),
+            credit: AtomicU32::new(0),
+        }
     }
 
     #[inline(always)]
@@ -138,8 +220,8 @@ impl Shard {
 
     /// Items in this shard.
     pub(crate) fn live(&self) -> usize {
-        // ORDERING: Relaxed: a count; whoever wants it exact has joined the writers.
-        self.live.load(Ordering::Relaxed)
+        // ORDERING: Acquire: partner is `Shards::hand_over`. Otherwise a count; whoever wants it exact has joined the writers.
+        self.live.load(Ordering::Acquire)
     }
 
     /// Counts an item in. The caller holds the lock.
@@ -184,6 +266,10 @@ impl Shard {
         self.credit.store(credit, Ordering::Relaxed);
     }
 }
+
+/// Shards for tables of no set.
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+pub(super) static LONE: Shards = Shards::new(5);
 
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests {

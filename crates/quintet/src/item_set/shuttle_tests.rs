@@ -18,8 +18,16 @@ impl Keyed for Record {
 type Set = ItemSet<Box<Record>, foldhash::fast::FixedState>;
 
 fn model(shards: usize, check: impl Fn(Arc<Set>) + Send + Sync + 'static) {
-    let make = move || ItemSet::<Box<Record>>::builder().shards(shards).seed(7).build();
-    schedules(2_000, move || check(Arc::new(make())));
+    let make = move |small| {
+        let mut set = ItemSet::<Box<Record>>::builder().shards(shards).seed(7).build();
+        set.core.settings.small = small;
+        Arc::new(set)
+    };
+    let check = Arc::new(check);
+    for small in [false, true] {
+        let check = Arc::clone(&check);
+        schedules(1_000, move || check(make(small)));
+    }
 }
 
 /// Runs `work` in four threads.

@@ -61,7 +61,7 @@ impl Core {
             let next = new.next().follow(visit).ok().flatten();
             let tables = [Some(new), old, next];
             stats.table_bytes = tables.into_iter().flatten().map(Table::bytes).sum();
-            stats.migrating = old.map(|_| new.work.progress());
+            stats.migrating = old.map(|_| new.work().progress());
         }
         stats
     }

@@ -22,14 +22,14 @@
 
 use super::plan::Plan;
 use super::row::Row;
-use super::shard::Shard;
+use super::shard::{Locks, Shard};
 use super::word::{Birth, EMPTY};
 use crate::migrate::{Address, Election, FirstTouch, Leave, Link, Work};
 use crate::region::AllocError;
 use crate::region::heap::Buffer;
 use crate::sync::prefetch::prefetch_read;
 use crate::sync::six::{LANE_BITS, LANES, Lanes, Mark, Six};
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, CachePadded, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::fmt;
 use std::ptr;
 
@@ -51,16 +51,17 @@ pub(super) const fn lane_of(place: usize) -> usize {
 /// One table. The first fields are read by every operation and change never, or once.
 #[repr(C)]
 pub(crate) struct Table {
-    lines: Buffer<Six>,
     /// Turns a hash into its home: the top `line_bits` of its 32.
     shift: u32,
     line_bits: u32,
     /// Places that a shard is given at a time.
     pub(super) batch: u32,
+    locks: Locks,
     /// The table that is being migrated into this one; null when there is none, and for ever after.
     prev: Link<Table>,
     /// The table that will follow this one, set once; this one owns it until the root has moved on to it (T7).
     next: Link<Table>,
+    lines: Buffer<Six>,
     capacity: usize,
     filling_from: usize,
     /// By place.
@@ -75,16 +76,22 @@ pub(crate) struct Table {
     touch: FirstTouch,
     touch_marks: FirstTouch,
     pub(crate) election: Election,
+    busy: Busy,
+}
+
+/// What of a table all writers change, on a line of its own.
+#[repr(align(64))]
+struct Busy {
     /// The chunks of `prev`.
-    pub(crate) work: CachePadded<Work>,
+    work: Work,
     /// Places dealt out, or given to shards to deal out; the last slot if the table is ordered. Above the capacity if more were asked for.
-    used: CachePadded<AtomicU64>,
+    used: AtomicU64,
 }
 
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Table");
-        out.field("plan", &self.plan).field("used", &self.used).finish_non_exhaustive()
+        out.field("plan", &self.plan).field("used", &self.busy.used).finish_non_exhaustive()
     }
 }
 
@@ -130,9 +137,10 @@ impl Drop for Table {
 }
 
 impl Table {
-    /// An empty table, into which `prev` will be migrated, which lies at the address beside it.
+    /// An empty table with these shards, into which `prev` will be migrated, which lies at the address beside it and has the same.
     pub(crate) fn try_new(
         plan: Plan,
+        locks: Locks,
         prev: Option<(&Self, Address<Self>)>,
     ) -> Result<Box<Self>, AllocError> {
         if plan.bits > Plan::MAX_BITS {
@@ -154,6 +162,7 @@ impl Table {
             shift: u32::BITS - plan.line_bits(),
             line_bits: plan.line_bits(),
             batch: plan.batch(),
+            locks,
             prev: match prev {
                 // SAFETY: as below; the table is retired when it was cut from here, or this one has left the root, or never was there.
                 Some((_, address)) => unsafe { Link::to(address) },
@@ -169,13 +178,30 @@ impl Table {
             left: AtomicBool::new(false),
             followed: AtomicBool::new(false),
             election: Election::new(),
-            work: CachePadded::new(Work::try_new(chunks).map_err(refused)?),
-            used: CachePadded::new(AtomicU64::new(0)),
+            busy: Busy { work: Work::try_new(chunks).map_err(refused)?, used: AtomicU64::new(0) },
         }))
     }
 
     pub(crate) const fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// The chunks of `prev`.
+    pub(crate) const fn work(&self) -> &Work {
+        &self.busy.work
+    }
+
+    /// The shard of a stored hash.
+    #[inline(always)]
+    pub(crate) fn shard(&self, hash: u32) -> &Shard {
+        // SAFETY: tables are found in sections of their set, and its shards outlive all sections (L5).
+        unsafe { self.locks.of(hash) }
+    }
+
+    /// Whether the shards of this table are those of another (L6).
+    #[inline(always)]
+    pub(crate) fn is_locked_like(&self, other: &Self) -> bool {
+        self.locks.are(&other.locks)
     }
 
     pub(crate) const fn capacity(&self) -> usize {
@@ -232,7 +258,9 @@ impl Table {
     #[inline(always)]
     pub(crate) fn used(&self) -> usize {
         // ORDERING: Relaxed: a count; what is in a place is ordered by its item.
-        usize::try_from(self.used.load(Ordering::Relaxed)).unwrap_or(usize::MAX).min(self.capacity)
+        usize::try_from(self.busy.used.load(Ordering::Relaxed))
+            .unwrap_or(usize::MAX)
+            .min(self.capacity)
     }
 
     /// So many places are dealt out that the next table should be prepared.
@@ -275,6 +303,12 @@ impl Table {
     /// All lines, and their marks.
     pub(super) fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         (0..self.lines.len()).map(|index| self.row(index))
+    }
+
+    /// The hashes of the items in a table that nobody changes.
+    pub(super) fn live_hashes(&self) -> impl Iterator<Item = u32> {
+        let live = |place: &usize| !self.item_at(*place).is_null();
+        (0..self.places()).filter(live).map(|place| self.hash_at(place))
     }
 
     /// A line, and its marks.
@@ -341,7 +375,7 @@ impl Table {
         let batch = self.batch as usize;
         // ORDERING: Relaxed, as in `used`. At once: a look before, or after, would fetch the line again that all inserts share.
         // 64 bits keep it from coming round.
-        let before = self.used.fetch_add(batch as u64, Ordering::Relaxed);
+        let before = self.busy.used.fetch_add(batch as u64, Ordering::Relaxed);
         let before = usize::try_from(before).unwrap_or(usize::MAX).min(self.capacity);
         let given = batch.min(self.capacity - before);
         if given == 0 {
