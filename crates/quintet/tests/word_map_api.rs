@@ -1,13 +1,17 @@
 //! Everything `WordMap` offers, each thing once.
 
 use quintet::word_map::TableState;
-use quintet::{Pages, WordMap, word_type};
+use quintet::{Compute, Computed, Pages, Rejected, WordMap, word_type};
 use std::collections::HashMap;
 use std::num::{NonZeroI16, NonZeroU64};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct UserId(u32);
 word_type!(UserId(u32));
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Point((i32, i32));
+word_type!(Point((i32, i32)));
 
 #[test]
 fn typed_keys_and_values_come_back_as_they_went_in() {
@@ -37,6 +41,26 @@ fn typed_keys_and_values_come_back_as_they_went_in() {
     round_trip(&[UserId(0), UserId(u32::MAX)]);
     round_trip(&[&1u8, &2u8]);
     round_trip(&[()]);
+    round_trip(&[(0u32, 0u32), (1, 0), (0, 1), (u32::MAX, 0), (0, u32::MAX), (u32::MAX, u32::MAX)]);
+    round_trip(&[
+        (0i32, 0i32),
+        (-1, 0),
+        (0, -1),
+        (-1, -1),
+        (i32::MIN, i32::MAX),
+        (i32::MAX, i32::MIN),
+    ]);
+    round_trip(&[(0u8, 0i8), (1, -1), (0, -1), (u8::MAX, i8::MIN)]);
+    round_trip(&[(0i8, 0u8), (-1, 1), (-1, 0), (i8::MIN, u8::MAX)]);
+    round_trip(&[(0u32, 0u16), (1, 0), (0, 1), (u32::MAX, u16::MAX)]);
+    round_trip(&[(-1i16, -1i32), (-1, 0), (0, -1), (i16::MIN, i32::MAX)]);
+    round_trip(&[[0u8; 8], [u8::MAX; 8], [1, 2, 3, 4, 5, 6, 7, 8], [8, 7, 6, 5, 4, 3, 2, 1]]);
+    round_trip(&[[0u8; 3], [0, 0, 1], [0, 1, 0], [1, 0, 0]]);
+    round_trip(&[[0u16; 4], [u16::MAX, 0, 0, 1], [1, 0, 0, u16::MAX]]);
+    round_trip(&[[0u32; 2], [u32::MAX, 0], [0, u32::MAX]]);
+    round_trip(&[None, NonZeroI16::new(-1), NonZeroI16::new(1), Some(NonZeroI16::MIN)]);
+    round_trip(&[None, NonZeroU64::new(1), Some(NonZeroU64::MAX)]);
+    round_trip(&[Point((0, -1)), Point((-1, 0)), Point((i32::MIN, i32::MAX))]);
 }
 
 #[test]
@@ -53,20 +77,25 @@ fn floats_are_told_apart_by_their_bits() {
 fn each_change_says_what_was_there() {
     let map: WordMap<u64, u64> = WordMap::new();
     let pin = map.pin();
-    assert_eq!(pin.insert_new(1, 10), None);
-    assert_eq!(pin.insert_new(1, 11), Some(10));
-    assert_eq!(pin.compare_exchange(1, 9, 12), Err(Some(10)));
+    assert_eq!(pin.insert_new(1, 10), Ok(()));
+    assert_eq!(pin.insert_new(1, 11), Err(Rejected { current: 10, value: 11 }));
+    let rejected = |current, value| Err(Rejected { current, value });
+    assert_eq!(pin.compare_exchange(1, 9, 12), rejected(Some(10), 12));
     assert_eq!(pin.compare_exchange(1, 10, 12), Ok(10));
-    assert_eq!(pin.compare_exchange(2, 0, 1), Err(None));
-    assert_eq!(pin.update(1, |value| value * 2), Some(12));
+    assert_eq!(pin.compare_exchange(2, 0, 1), rejected(None, 1));
+    assert_eq!(pin.update(1, |value| value * 2), Some(24));
     assert_eq!(pin.update(2, |_| unreachable!("absent")), None);
     assert_eq!(pin.get_or_insert_with(1, || unreachable!("present")), 24);
     assert_eq!(pin.get_or_insert_with(2, || 5), 5);
     assert_eq!(pin.get_or_insert(2, 6), 5);
-    assert_eq!(pin.alter(2, |value| value.map(|value| value + 1)), Some(5));
-    assert_eq!(pin.alter(2, |_| None), Some(6));
+    let done = |before, after| Computed { before, after };
+    let raise =
+        |found: Option<u64>| found.map_or(Compute::Keep, |value| Compute::Insert(value + 1));
+    assert_eq!(pin.compute(2, raise), done(Some(5), Some(6)));
+    assert_eq!(pin.compute(9, raise), done(None, None));
+    assert_eq!(pin.compute(2, |_| Compute::Remove), done(Some(6), None));
     assert!(!pin.contains_key(2) && pin.contains_key(1));
-    assert_eq!(pin.try_insert(3, 3), Ok(None));
+    assert_eq!(pin.fallible().insert(3, 3), Ok(None));
 }
 
 #[test]
@@ -95,7 +124,7 @@ fn many_at_once_is_one_by_one() {
     for length in [0usize, 1, 31, 32, 33, 1_000] {
         let entries: Vec<_> = (0..length as u64).map(|key| (key * 3, key)).collect();
         let new = entries.iter().filter(|(key, _)| !pin.contains_key(*key)).count();
-        assert_eq!(pin.insert_many(&entries), new);
+        assert_eq!(pin.insert_many(entries), new);
         let keys: Vec<_> = (0..3 * length as u64).collect();
         let mut values = vec![Some(99); keys.len()];
         pin.get_many(&keys, &mut values);
@@ -114,7 +143,7 @@ fn many_needs_a_place_for_each() {
 #[test]
 fn retain_clear_and_drain_remove_what_they_say() {
     let map: WordMap<u64, u64> = (0..5_000).map(|key| (key, key % 7)).collect();
-    let pin = map.pin();
+    let pin = map.handle();
     pin.retain(|_, value| value != 3);
     assert_eq!(map.len(), pin.iter().count());
     assert!(pin.iter().all(|(key, value)| key % 7 == value && value != 3));
@@ -129,7 +158,7 @@ fn retain_clear_and_drain_remove_what_they_say() {
 #[test]
 fn room_is_made_and_given_back_on_request() {
     let map: WordMap<u64, u64> = WordMap::builder().pages(Pages::Small).build();
-    let pin = map.pin();
+    let pin = &map;
     assert_eq!(map.memory_bytes(), 0, "an empty map has no table");
     pin.reserve(100_000);
     let size = map.stats().tables[0].size;
@@ -149,7 +178,7 @@ fn room_is_made_and_given_back_on_request() {
 
 #[test]
 fn absurd_wishes_are_errors_that_say_what_to_do() {
-    let refused = WordMap::builder().capacity(1 << 60).try_build::<u64, u64>();
+    let refused = WordMap::<u64, u64>::builder().capacity(1 << 60).try_build();
     let text = refused.err().map(|error| error.to_string()).unwrap_or_default();
     assert!(text.contains("capacity"), "{text}");
     let builder = WordMap::builder().max_load(9.0).m(0);

@@ -6,7 +6,7 @@ use crate::kept::Kept;
 use crate::thing::ignore;
 use quintet::access::Access;
 use quintet::word_map::{Handle, Pin, Word};
-use quintet::{WordMap, word_type};
+use quintet::{Compute, WordMap, word_type};
 use std::rc::Rc;
 
 pub(crate) type Plain = WordMap<u64, u64>;
@@ -169,16 +169,32 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
         ("insert", |context| {
             with!(F, context, |handle, key| ignore(handle.insert(key, F::value(context))))
         }),
-        ("try_insert", |context| {
-            with!(F, context, |handle, key| ignore(handle.try_insert(key, F::value(context))));
+        ("fallible insert", |context| {
+            with!(F, context, |handle, key| {
+                ignore(handle.fallible().insert(key, F::value(context)));
+            });
         }),
         ("insert_new", |context| {
-            with!(F, context, |handle, key| ignore(handle.insert_new(key, F::value(context))));
+            with!(F, context, |handle, key| {
+                let stored = handle.insert_new(key, F::value(context));
+                stored.err().into_iter().for_each(|rejected| F::look(rejected.current));
+            });
         }),
         ("insert_many", |context| {
-            let entry = |_| (F::key(context), F::value(context));
-            let entries: Vec<_> = (0..context.chance.below(60)).map(entry).collect();
-            with!(F, context, |handle, _| ignore(handle.insert_many(&entries)));
+            let entry = |_| {
+                Context::enter_from(Place::Iterator);
+                (F::key(context), F::value(context))
+            };
+            let entries = (0..context.chance.below(60)).map(entry);
+            with!(F, context, |handle, _| ignore(handle.insert_many(entries)));
+        }),
+        ("remove_many", |context| {
+            let key = |_| {
+                Context::enter_from(Place::Iterator);
+                F::key(context)
+            };
+            let keys = (0..context.chance.below(60)).map(key);
+            with!(F, context, |handle, _| ignore(handle.remove_many(keys)));
         }),
         ("extend", |context| {
             let entry = |_| {
@@ -209,13 +225,37 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
             });
         }),
         ("update, and stash an iterator of the same handle", update_and_iterate::<F>),
-        ("alter", |context| {
+        ("compute", |context| {
             with!(F, context, |handle, key| {
-                handle.alter(key, |old| {
+                let done = handle.compute(key, |old| {
                     old.into_iter().for_each(F::look);
                     Context::enter_from(Place::Closure);
-                    (!context.chance.one_in(3)).then(|| F::value(context))
+                    match context.chance.below(3) {
+                        0 => Compute::Keep,
+                        1 => Compute::Remove,
+                        _ => Compute::Insert(F::value(context)),
+                    }
                 });
+                done.before.into_iter().chain(done.after).for_each(F::look);
+            });
+        }),
+        ("update_or_insert_with", |context| {
+            with!(F, context, |handle, key| {
+                let value = || {
+                    Context::enter_from(Place::Closure);
+                    F::value(context)
+                };
+                F::look(handle.update_or_insert_with(key, |_| value(), value));
+            });
+        }),
+        ("remove_if", |context| {
+            with!(F, context, |handle, key| {
+                let removed = handle.remove_if(key, |_, value| {
+                    F::look(value);
+                    Context::enter_from(Place::Closure);
+                    context.chance.one_in(2)
+                });
+                removed.unwrap_or_else(Some).into_iter().for_each(F::look);
             });
         }),
         ("get_or_insert_with", |context| {
@@ -237,11 +277,8 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
         }),
         ("clear", |context| with!(F, context, |handle, _| handle.clear())),
         ("stash a drain", |context| {
-            let mut held = Kept::new(context.seat::<F>(), |seat| {
-                let drain: Box<dyn Iterator<Item = _>> =
-                    at!(seat, handle => Box::new(handle.drain()));
-                drain
-            });
+            let mut held =
+                Kept::new(context.seat::<F>(), |seat| at!(seat, handle => handle.drain()));
             context.stash(move || held.inside_mut().take(3).for_each(|(_, value)| F::look(value)));
         }),
         ("reserve", |context| {
@@ -262,7 +299,7 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
             });
         }),
         ("shrink_to_fit", |context| with!(F, context, |handle, _| handle.shrink_to_fit())),
-        ("release", |context| with!(F, context, |handle, _| handle.release())),
+        ("flush", |context| with!(F, context, |handle, _| handle.flush())),
     ]
 }
 
