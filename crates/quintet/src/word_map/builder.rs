@@ -57,7 +57,7 @@ impl Settings {
 /// ```
 #[derive(Clone, Copy)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct WordMapBuilder<K: Word, V: Word> {
+pub struct WordMapBuilder<K, V> {
     capacity: usize,
     max_load: f64,
     quota: usize,
@@ -66,7 +66,7 @@ pub struct WordMapBuilder<K: Word, V: Word> {
     types: Invariant<(K, V)>,
 }
 
-impl<K: Word, V: Word> fmt::Debug for WordMapBuilder<K, V> {
+impl<K, V> fmt::Debug for WordMapBuilder<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WordMapBuilder")
             .field("capacity", &self.capacity)
@@ -80,6 +80,12 @@ impl<K: Word, V: Word> fmt::Debug for WordMapBuilder<K, V> {
 
 impl<K: Word, V: Word> Default for WordMapBuilder<K, V> {
     fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, V> WordMapBuilder<K, V> {
+    pub(super) fn new() -> Self {
         Self {
             capacity: 0,
             max_load: MAX_LOAD,
@@ -89,9 +95,7 @@ impl<K: Word, V: Word> Default for WordMapBuilder<K, V> {
             types: PhantomData,
         }
     }
-}
 
-impl<K: Word, V: Word> WordMapBuilder<K, V> {
     /// Room for this many entries before the first growth. 0, the default, allocates nothing until the first insert.
     pub fn capacity(mut self, entries: usize) -> Self {
         self.capacity = entries;

@@ -8,7 +8,7 @@ use crate::vocabulary::{Compute, Computed, Fallible, Rejected};
 
 /// Writes them for a type. `$way` says how `$this`, a value of it, is inside.
 macro_rules! fallible {
-    ([$($generics:tt)*] [$($numbers:tt)*] $type:ty: $this:ident => $way:expr) => {
+    ([$($generics:tt)*] $type:ty: $this:ident => $way:expr) => {
         /// On an error nothing has happened.
         impl<$($generics)*> Fallible<'_, $type> {
             /// See [`WordMap::insert`].
@@ -96,45 +96,63 @@ macro_rules! fallible {
         }
 
         /// Counting and the like.
-        impl<$($numbers)*> Fallible<'_, $type> {
+        impl<$($generics)*> Fallible<'_, $type> {
             /// See [`WordMap::fetch_add`].
             #[inline]
-            pub fn fetch_add(&self, key: K, by: V) -> Result<Option<V>, AllocError> {
+            pub fn fetch_add(&self, key: K, by: V) -> Result<Option<V>, AllocError>
+            where
+                V: Integer,
+            {
                 let $this = self.0;
                 $way.fetch_add(key, by)
             }
 
             /// See [`WordMap::fetch_sub`].
             #[inline]
-            pub fn fetch_sub(&self, key: K, by: V) -> Result<Option<V>, AllocError> {
+            pub fn fetch_sub(&self, key: K, by: V) -> Result<Option<V>, AllocError>
+            where
+                V: Integer,
+            {
                 let $this = self.0;
                 $way.fetch_sub(key, by)
             }
 
             /// See [`WordMap::fetch_max`].
             #[inline]
-            pub fn fetch_max(&self, key: K, to: V) -> Result<Option<V>, AllocError> {
+            pub fn fetch_max(&self, key: K, to: V) -> Result<Option<V>, AllocError>
+            where
+                V: Integer,
+            {
                 let $this = self.0;
                 $way.fetch_max(key, to)
             }
 
             /// See [`WordMap::fetch_min`].
             #[inline]
-            pub fn fetch_min(&self, key: K, to: V) -> Result<Option<V>, AllocError> {
+            pub fn fetch_min(&self, key: K, to: V) -> Result<Option<V>, AllocError>
+            where
+                V: Integer,
+            {
                 let $this = self.0;
                 $way.fetch_min(key, to)
             }
 
             /// See [`WordMap::fetch_or`].
             #[inline]
-            pub fn fetch_or(&self, key: K, bits: V) -> Result<Option<V>, AllocError> {
+            pub fn fetch_or(&self, key: K, bits: V) -> Result<Option<V>, AllocError>
+            where
+                V: Integer,
+            {
                 let $this = self.0;
                 $way.fetch_or(key, bits)
             }
 
             /// See [`WordMap::fetch_xor`].
             #[inline]
-            pub fn fetch_xor(&self, key: K, bits: V) -> Result<Option<V>, AllocError> {
+            pub fn fetch_xor(&self, key: K, bits: V) -> Result<Option<V>, AllocError>
+            where
+                V: Integer,
+            {
                 let $this = self.0;
                 $way.fetch_xor(key, bits)
             }
@@ -142,9 +160,8 @@ macro_rules! fallible {
     };
 }
 
-fallible!([K: Word, V: Word] [K: Word, V: Integer] WordMap<K, V>: map => Way {
+fallible!([K: Word, V: Word] WordMap<K, V>: map => Way {
     map,
     access: &ThreadSeat::new(&map.core.domain),
 });
-fallible!([K: Word, V: Word, A: Access] [K: Word, V: Integer, A: Access]
-    Handle<'_, K, V, A>: handle => handle.way());
+fallible!([K: Word, V: Word, A: Access] Handle<'_, K, V, A>: handle => handle.way());

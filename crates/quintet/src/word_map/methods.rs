@@ -8,7 +8,7 @@ use crate::vocabulary::{Compute, Computed, Fallible, Rejected};
 
 /// Writes the operations into a type. `$way` says how `$this`, a value of it, is inside.
 macro_rules! operations {
-    ([$($generics:tt)*] [$($numbers:tt)*] $type:ty: $this:ident => $way:expr) => {
+    ([$($generics:tt)*] $type:ty: $this:ident => $way:expr) => {
         impl<$($generics)*> $type {
             /// The value of `key`. Linearizable.
             #[doc(alias = "read")]
@@ -331,55 +331,76 @@ macro_rules! operations {
         }
 
         /// Counting and the like. All return the value before; an absent key counts as zero where that makes sense. All are linearizable.
-        impl<$($numbers)*> $type {
+        impl<$($generics)*> $type {
             /// Adds to the value of `key`, wrapping around. An absent key counts as zero.
             ///
             /// # Panics
             /// As [`insert`](Self::insert), like all of these.
             #[inline]
-            pub fn fetch_add(&self, key: K, by: V) -> Option<V> {
+            pub fn fetch_add(&self, key: K, by: V) -> Option<V>
+            where
+                V: Integer,
+            {
                 let $this = self;
                 granted($way.fetch_add(key, by))
             }
 
             /// Subtracts from the value of `key`, wrapping around. An absent key counts as zero.
             #[inline]
-            pub fn fetch_sub(&self, key: K, by: V) -> Option<V> {
+            pub fn fetch_sub(&self, key: K, by: V) -> Option<V>
+            where
+                V: Integer,
+            {
                 let $this = self;
                 granted($way.fetch_sub(key, by))
             }
 
             /// Raises the value of `key` to `to` if it is smaller or absent.
             #[inline]
-            pub fn fetch_max(&self, key: K, to: V) -> Option<V> {
+            pub fn fetch_max(&self, key: K, to: V) -> Option<V>
+            where
+                V: Integer,
+            {
                 let $this = self;
                 granted($way.fetch_max(key, to))
             }
 
             /// Lowers the value of `key` to `to` if it is larger or absent.
             #[inline]
-            pub fn fetch_min(&self, key: K, to: V) -> Option<V> {
+            pub fn fetch_min(&self, key: K, to: V) -> Option<V>
+            where
+                V: Integer,
+            {
                 let $this = self;
                 granted($way.fetch_min(key, to))
             }
 
             /// Keeps of the value of `key` the bits in `bits`. An absent key stays absent.
             #[inline]
-            pub fn fetch_and(&self, key: K, bits: V) -> Option<V> {
+            pub fn fetch_and(&self, key: K, bits: V) -> Option<V>
+            where
+                V: Integer,
+            {
                 let $this = self;
                 $way.fetch_and(key, bits)
             }
 
             /// Adds `bits` to the value of `key`. An absent key counts as zero.
             #[inline]
-            pub fn fetch_or(&self, key: K, bits: V) -> Option<V> {
+            pub fn fetch_or(&self, key: K, bits: V) -> Option<V>
+            where
+                V: Integer,
+            {
                 let $this = self;
                 granted($way.fetch_or(key, bits))
             }
 
             /// Flips `bits` in the value of `key`. An absent key counts as zero.
             #[inline]
-            pub fn fetch_xor(&self, key: K, bits: V) -> Option<V> {
+            pub fn fetch_xor(&self, key: K, bits: V) -> Option<V>
+            where
+                V: Integer,
+            {
                 let $this = self;
                 granted($way.fetch_xor(key, bits))
             }
@@ -387,9 +408,8 @@ macro_rules! operations {
     };
 }
 
-operations!([K: Word, V: Word] [K: Word, V: Integer] WordMap<K, V>: map => Way {
+operations!([K: Word, V: Word] WordMap<K, V>: map => Way {
     map,
     access: &ThreadSeat::new(&map.core.domain),
 });
-operations!([K: Word, V: Word, A: Access] [K: Word, V: Integer, A: Access]
-    Handle<'_, K, V, A>: handle => handle.way());
+operations!([K: Word, V: Word, A: Access] Handle<'_, K, V, A>: handle => handle.way());

@@ -109,7 +109,7 @@ use std::marker::PhantomData;
 /// # Panics
 /// Only if memory is needed and cannot be had; the operations of [`fallible`](Self::fallible) return [`AllocError`] instead. A panic of a closure goes through, and leaves
 /// the map as if the operation had not begun.
-pub struct WordMap<K: Word = u64, V: Word = u64> {
+pub struct WordMap<K = u64, V = u64> {
     core: Core,
     types: Invariant<(K, V)>,
 }
@@ -117,7 +117,8 @@ pub struct WordMap<K: Word = u64, V: Word = u64> {
 /// Keys and values go in and come out through a shared reference.
 type Invariant<T> = PhantomData<fn(T) -> T>;
 
-impl<K: Word, V: Word> WordMap<K, V> {
+/// There are maps of words only, and they are the ones with a default: asked for in this form, the error for another type is one, and says what a word is.
+impl<K, V> WordMap<K, V> {
     const_where_possible! {
         /// An empty map. Allocates nothing until it is first used.
         ///
@@ -126,7 +127,10 @@ impl<K: Word, V: Word> WordMap<K, V> {
         /// VISITS.fetch_add(7, 1);
         /// assert_eq!(VISITS.get(7), Some(1));
         /// ```
-        pub fn new() -> Self {
+        pub fn new() -> Self
+        where
+            Self: Default,
+        {
             Self { core: Core::new(Settings::DEFAULT), types: PhantomData }
         }
     }
@@ -135,10 +139,23 @@ impl<K: Word, V: Word> WordMap<K, V> {
     ///
     /// # Panics
     /// If the memory cannot be had.
-    pub fn with_capacity(entries: usize) -> Self {
-        WordMapBuilder::default().capacity(entries).build()
+    pub fn with_capacity(entries: usize) -> Self
+    where
+        Self: Default,
+    {
+        Self::builder().capacity(entries).build()
     }
 
+    /// Sets up a map.
+    pub fn builder() -> WordMapBuilder<K, V>
+    where
+        Self: Default,
+    {
+        WordMapBuilder::new()
+    }
+}
+
+impl<K, V> WordMap<K, V> {
     fn with_settings(settings: Settings, now: bool) -> Result<Self, AllocError> {
         let map = Self { core: Core::new(settings), types: PhantomData };
         if now {
@@ -146,12 +163,9 @@ impl<K: Word, V: Word> WordMap<K, V> {
         }
         Ok(map)
     }
+}
 
-    /// Sets up a map.
-    pub fn builder() -> WordMapBuilder<K, V> {
-        WordMapBuilder::default()
-    }
-
+impl<K: Word, V: Word> WordMap<K, V> {
     #[inline(always)]
     fn key(word: u64) -> K {
         // SAFETY: keys come into the core only through `to_word` of this type.
