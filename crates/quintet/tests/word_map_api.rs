@@ -1,6 +1,6 @@
 //! Everything `WordMap` offers, each thing once.
 
-use quintet::word_map::TableState;
+use quintet::word_map::{TableState, WordMapBuilder};
 use quintet::{Compute, Computed, Pages, Rejected, WordMap, word_type};
 use std::collections::HashMap;
 use std::num::{NonZeroI16, NonZeroU64};
@@ -192,10 +192,73 @@ fn absurd_wishes_are_errors_that_say_what_to_do() {
 
 #[test]
 fn the_usual_traits() {
-    let mut map: WordMap<u8, char> = [(1, 'a')].into_iter().collect();
-    map.extend([(1, 'b')]);
-    assert_eq!(format!("{map:?}"), "{1: 'b'}");
-    assert!(WordMap::<u8, u8>::default().is_empty());
+    let map = WordMap::from([(1u8, 'a'), (2, 'b'), (1, 'c')]);
+    assert_eq!((map.len(), map.get(1)), (2, Some('c')));
+    let copy = map.clone();
+    assert_eq!(copy, map);
+    copy.insert(3, 'd');
+    assert_ne!(copy, map);
+    map.insert(3, 'e');
+    assert_ne!(copy, map);
+    assert_eq!(copy.compare_exchange(3, 'd', 'e'), Ok('d'));
+    assert_eq!(copy, map);
+    let mut sum = 0;
+    for (key, _) in &map {
+        sum += key;
+    }
+    assert_eq!(sum, 6);
+    let mut collected: WordMap<_, _> = copy.into_iter().collect();
+    collected.extend([(4, 'f')]);
+    (&collected).extend([(5, 'g')]);
+    assert_eq!(collected.len(), 5);
+    assert_eq!(WordMap::<u8, u8>::default(), WordMap::new());
+    let floats = WordMap::from([(1, f64::NAN)]);
+    assert_eq!(floats.clone(), floats, "by their bits");
+    assert_ne!(WordMap::from([(1, 0.0)]), WordMap::from([(1, -0.0)]));
+}
+
+#[test]
+fn a_clone_has_the_settings_of_its_map() {
+    let map: WordMap = WordMap::builder().seed(7).pages(Pages::Small).build();
+    assert_eq!(map.clone().memory_bytes(), 0, "of an empty map");
+    map.insert_many((0..5_000).map(|key| (key, key * key)));
+    let copy = map.clone();
+    assert_eq!((copy.stats().migrations, &copy), (0, &map));
+}
+
+#[test]
+fn what_is_printed_is_content_or_counts() {
+    let map = WordMap::from([(1u8, 'a')]);
+    assert_eq!(format!("{map:?}"), "{1: 'a'}");
+    assert_eq!(format!("{:?}", map.fallible()), "Fallible({1: 'a'})");
+    assert_eq!(
+        format!("{:?} {:?}", map.handle(), map.pin()),
+        "Handle { len: 1, .. } Handle { len: 1, .. }"
+    );
+    assert_eq!(format!("{:?}", map.drain()), "Drain { left: 1, .. }");
+    for text in [
+        format!("{:?}", map.iter()),
+        format!("{:?} {:?}", map.keys(), map.values()),
+        format!("{:?}", map.stats()),
+        format!("{:?}", WordMap::<u8, char>::builder()),
+        format!("{:?}", map.into_iter()),
+    ] {
+        assert!(!text.contains("0x") && !text.contains("Phantom"), "{text}");
+    }
+}
+
+#[test]
+fn a_builder_learns_its_types_from_what_is_done_with_the_map() {
+    let map =
+        WordMap::builder().capacity(9).max_load(0.6).m(32).pages(Pages::Small).seed(1).build();
+    map.insert(1u16, 'x');
+    assert_eq!(map.get(1), Some('x'));
+    let map = WordMap::new();
+    map.fetch_add((1u8, 2u8), 3i16);
+    assert_eq!(map.iter().next(), Some(((1, 2), 3)));
+    let wishes: WordMapBuilder<u64, u64> = WordMapBuilder::default();
+    assert!(wishes.capacity(usize::MAX).try_build().is_err());
+    assert!(wishes.capacity(100).build().capacity() >= 100);
 }
 
 #[cfg(feature = "serde")]
@@ -204,8 +267,7 @@ fn a_map_survives_a_journey_as_text() {
     let map: WordMap<u64, i8> = (0..100).map(|key| (key, -(key as i8))).collect();
     let text = serde_json::to_string(&map).unwrap();
     let back: WordMap<u64, i8> = serde_json::from_str(&text).unwrap();
-    assert_eq!(back.len(), 100);
-    assert!((0..100).all(|key| back.pin().get(key) == Some(-(key as i8))));
+    assert_eq!((back.len(), &back), (100, &map));
     assert!(serde_json::from_str::<WordMap<u64, i8>>("[1]").is_err());
 }
 
