@@ -4,10 +4,10 @@ use crate::chance::{Chance, Mood, Place};
 use crate::context::{Bench, Context, Family, Operation, Seat, Shelf, World, common, fatal};
 use crate::kept::Kept;
 use crate::thing::ignore;
-use quintet::access::Access;
 use quintet::word_map::{Handle, Pin, Word};
 use quintet::{Compute, WordMap, word_type};
 use std::rc::Rc;
+use std::sync::Arc;
 
 pub(crate) type Plain = WordMap<u64, u64>;
 pub(crate) type Typed = WordMap<Label, &'static Beacon>;
@@ -33,6 +33,7 @@ pub(crate) trait Vocabulary:
     fn value(context: &Context) -> Self::Value;
     fn look(value: Self::Value);
     fn map(&self) -> &WordMap<Self::Key, Self::Value>;
+    fn owned(self: &Arc<Self>) -> Handle<'static, Self::Key, Self::Value>;
 }
 
 impl Vocabulary for Plain {
@@ -48,6 +49,9 @@ impl Vocabulary for Plain {
     fn look(_: u64) {}
     fn map(&self) -> &Self {
         self
+    }
+    fn owned(self: &Arc<Self>) -> Handle<'static, Self::Key, Self::Value> {
+        self.owned_handle()
     }
 }
 
@@ -67,6 +71,9 @@ impl Vocabulary for Typed {
     }
     fn map(&self) -> &Self {
         self
+    }
+    fn owned(self: &Arc<Self>) -> Handle<'static, Self::Key, Self::Value> {
+        self.owned_handle()
     }
 }
 
@@ -115,12 +122,18 @@ macro_rules! at {
     };
 }
 
-/// Does something with a handle of some map, and a key.
+/// Does something with a handle of some map, or the map itself, and a key.
 macro_rules! with {
     ($map:ty, $context:expr, |$handle:ident, $key:pat_param| $work:expr) => {{
-        let seat = $context.seat::<$map>();
         let $key = <$map>::key($context);
-        at!(seat, $handle => $work)
+        if $context.chance.one_in(3) {
+            let table = $context.table::<$map>();
+            let $handle = table.map();
+            $work
+        } else {
+            let seat = $context.seat::<$map>();
+            at!(seat, $handle => $work)
+        }
     }};
 }
 
@@ -225,6 +238,8 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
             });
         }),
         ("update, and stash an iterator of the same handle", update_and_iterate::<F>),
+        ("own the map", own_the_map::<F>),
+        ("copy the map", copy_the_map::<F>),
         ("compute", |context| {
             with!(F, context, |handle, key| {
                 let done = handle.compute(key, |old| {
@@ -314,24 +329,44 @@ fn update_and_iterate<F: Vocabulary>(context: &Context) {
     at!(seat, handle => handle.update(key, iterate));
 }
 
-/// One of the ways to count.
-fn count<A: Access>(handle: &Handle<'static, u64, u64, A>, way: usize, key: u64, by: u64) {
-    ignore(match way {
-        0 => handle.fetch_add(key, by),
-        1 => handle.fetch_sub(key, by),
-        2 => handle.fetch_max(key, by),
-        3 => handle.fetch_min(key, by),
-        4 => handle.fetch_and(key, by),
-        5 => handle.fetch_or(key, by),
-        _ => handle.fetch_xor(key, by),
+/// Keeps a handle that owns its map, and may be the last that does; its iterators have seats of their own.
+fn own_the_map<F: Vocabulary>(context: &Context) {
+    let handle = context.table::<F>().owned();
+    let mut others = vec![handle.clone()];
+    let (key, value) = (F::key(context), F::value(context));
+    context.stash(move || {
+        F::look(handle.get_or_insert(key, value));
+        handle.values().take(3).for_each(F::look);
+        drop(others.pop());
     });
+}
+
+/// Maps made of another one.
+fn copy_the_map<F: Vocabulary>(context: &Context) {
+    let table = context.table::<F>();
+    let mut all = table.map().clone().into_iter();
+    Context::enter_from(Place::Iterator);
+    all.by_ref().take(5).for_each(|(_, value)| F::look(value));
+    context.stash(move || all.by_ref().take(5).for_each(|(_, value)| F::look(value)));
+    std::hint::black_box(table.map() == table.map());
 }
 
 fn counts() -> Vec<Operation> {
     vec![
         ("count", |context| {
             let way = context.chance.below(7);
-            with!(Plain, context, |handle, key| count(handle, way, key, context.chance.next()));
+            let by = context.chance.next();
+            with!(Plain, context, |handle, key| {
+                ignore(match way {
+                    0 => handle.fetch_add(key, by),
+                    1 => handle.fetch_sub(key, by),
+                    2 => handle.fetch_max(key, by),
+                    3 => handle.fetch_min(key, by),
+                    4 => handle.fetch_and(key, by),
+                    5 => handle.fetch_or(key, by),
+                    _ => handle.fetch_xor(key, by),
+                });
+            });
         }),
         ("collect a map of its own", |context| {
             let entry = |_| {
