@@ -188,6 +188,21 @@ fn programs_that_must_not_compile_do_not() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), programs.len(), wrong.join("\n"));
 }
 
+/// A type that a table cannot hold is one error, and the error speaks of the table.
+#[test]
+fn a_wrong_type_is_one_readable_error() {
+    let rig = Rig::find("readable");
+    for (map, said) in [
+        ("let _: WordMap<String, u64> = WordMap::new();", "`String` is no word"),
+        ("let _ = WordMap::<u64, String>::builder().build();", "`String` is no word"),
+        ("WordMap::<u64, bool>::new().fetch_or(1, true);", "`bool` is no integer"),
+    ] {
+        let report = text(&rig.compile("one", &format!("use quintet::*; fn main() {{ {map} }}")));
+        let errors = errors(&report);
+        assert!(errors.len() == 1 && errors[0].1.contains(said), "{report}");
+    }
+}
+
 /// The driver itself: it must not take a wrong reason for the right one.
 #[test]
 fn the_driver_knows_wrong_reasons() {

@@ -1,9 +1,9 @@
 //! `WordMap`: safe code breaks nothing. Stories of user code that uses the map from inside an operation, and of what it leaves open.
 //! Run under AddressSanitizer too; without it, freed tables are unmapped, and touching one ends the process.
 
-use quintet::WordMap;
 use quintet::access::Access;
 use quintet::word_map::Handle;
+use quintet::{Compute, WordMap};
 use std::cell::{Cell, RefCell};
 use std::mem::forget;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ fn move_on(map: &Map) {
     let handle = map.handle();
     for bits in 14..17 {
         handle.reserve(1 << bits);
-        handle.release();
+        handle.flush();
     }
     handle.shrink_to_fit();
     let mut key = 1 << 32;
@@ -25,23 +25,23 @@ fn move_on(map: &Map) {
     }
 }
 
-/// The closure of an `alter` under way lets the tables move on, and reads through the same seat: the reading section announces a later era, which
-/// says nothing about the links of the tables that the `alter` stands in.
+/// The closure of a `compute` under way lets the tables move on, and reads through the same seat: the reading section announces a later era, which
+/// says nothing about the links of the tables that the `compute` stands in.
 #[test]
-fn a_closure_that_reads_does_not_vouch_for_the_tables_of_its_alter() {
+fn a_closure_that_reads_does_not_vouch_for_the_tables_of_its_compute() {
     let map: WordMap<u64, u64> = WordMap::new();
     let turns = Cell::new(0);
     let pin = map.pin();
     pin.insert(1, 1);
-    let before = pin.alter(7, |found| {
+    let done = pin.compute(7, |found| {
         assert_eq!(found, None);
         if turns.replace(turns.get() + 1) < 6 {
             move_on(&map);
             assert_eq!(pin.get(1), Some(1));
         }
-        Some(70)
+        Compute::Insert(70)
     });
-    assert!(before.is_none() && turns.get() > 1);
+    assert!(done.before.is_none() && turns.get() > 1);
     assert_eq!((pin.get(7), pin.get(1)), (Some(70), Some(1)));
 }
 
@@ -91,7 +91,8 @@ fn come_and_go(map: &Arc<Map>) {
     drop(map.handle());
     forget(map.pin().iter());
     forget(map.handle());
-    map.pin().release();
+    map.pin().flush();
+    map.flush();
 }
 
 fn panic(_: &Arc<Map>) {
@@ -109,7 +110,7 @@ const DEEDS: [(&str, Deed); 7] = [
 ];
 
 /// Operations that call user code, each with what it calls.
-fn operations<A: Access>() -> [(&'static str, Operation<A>); 8] {
+fn operations<A: Access>() -> [(&'static str, Operation<A>); 10] {
     [
         ("update", |handle, inside| {
             handle.update(1, |value| {
@@ -117,23 +118,39 @@ fn operations<A: Access>() -> [(&'static str, Operation<A>); 8] {
                 value
             });
         }),
-        ("alter a present key", |handle, inside| {
-            handle.alter(2, |found| {
+        ("compute a present key", |handle, inside| {
+            handle.compute(2, |found| {
                 inside();
-                found
+                found.map_or(Compute::Remove, Compute::Insert)
             });
         }),
-        ("alter an absent key", |handle, inside| {
-            handle.alter(7_777, |found| {
+        ("compute an absent key", |handle, inside| {
+            handle.compute(7_777, |found| {
                 inside();
-                found
+                found.map_or(Compute::Remove, Compute::Insert)
             });
         }),
-        ("remove by alter", |handle, inside| {
-            handle.alter(3, |_| {
+        ("remove by compute", |handle, inside| {
+            handle.compute(3, |_| {
                 inside();
-                None
+                Compute::Remove
             });
+        }),
+        ("remove_if", |handle, inside| {
+            let _ = handle.remove_if(4, |_, _| {
+                inside();
+                true
+            });
+        }),
+        ("update_or_insert_with", |handle, inside| {
+            handle.update_or_insert_with(
+                5_555,
+                |value| value,
+                || {
+                    inside();
+                    5
+                },
+            );
         }),
         ("get_or_insert_with", |handle, inside| {
             handle.get_or_insert_with(4_444, || {
@@ -266,7 +283,7 @@ fn a_map_is_used_while_the_locals_of_a_thread_go() {
 #[test]
 fn extremes_of_capacity_are_errors() {
     for capacity in [usize::MAX, isize::MAX as usize, usize::MAX / 32, 1 << 48] {
-        assert!(WordMap::builder().capacity(capacity).try_build::<u64, u64>().is_err());
+        assert!(Map::builder().capacity(capacity).try_build().is_err());
         let map = Map::new();
         assert!(map.handle().try_reserve(capacity).is_err());
         map.pin().insert(1, 1);

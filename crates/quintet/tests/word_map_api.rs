@@ -1,13 +1,17 @@
 //! Everything `WordMap` offers, each thing once.
 
-use quintet::word_map::TableState;
-use quintet::{Pages, WordMap, word_type};
+use quintet::word_map::{TableState, WordMapBuilder};
+use quintet::{Compute, Computed, Pages, Rejected, WordMap, word_type};
 use std::collections::HashMap;
 use std::num::{NonZeroI16, NonZeroU64};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct UserId(u32);
 word_type!(UserId(u32));
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Point((i32, i32));
+word_type!(Point((i32, i32)));
 
 #[test]
 fn typed_keys_and_values_come_back_as_they_went_in() {
@@ -37,6 +41,26 @@ fn typed_keys_and_values_come_back_as_they_went_in() {
     round_trip(&[UserId(0), UserId(u32::MAX)]);
     round_trip(&[&1u8, &2u8]);
     round_trip(&[()]);
+    round_trip(&[(0u32, 0u32), (1, 0), (0, 1), (u32::MAX, 0), (0, u32::MAX), (u32::MAX, u32::MAX)]);
+    round_trip(&[
+        (0i32, 0i32),
+        (-1, 0),
+        (0, -1),
+        (-1, -1),
+        (i32::MIN, i32::MAX),
+        (i32::MAX, i32::MIN),
+    ]);
+    round_trip(&[(0u8, 0i8), (1, -1), (0, -1), (u8::MAX, i8::MIN)]);
+    round_trip(&[(0i8, 0u8), (-1, 1), (-1, 0), (i8::MIN, u8::MAX)]);
+    round_trip(&[(0u32, 0u16), (1, 0), (0, 1), (u32::MAX, u16::MAX)]);
+    round_trip(&[(-1i16, -1i32), (-1, 0), (0, -1), (i16::MIN, i32::MAX)]);
+    round_trip(&[[0u8; 8], [u8::MAX; 8], [1, 2, 3, 4, 5, 6, 7, 8], [8, 7, 6, 5, 4, 3, 2, 1]]);
+    round_trip(&[[0u8; 3], [0, 0, 1], [0, 1, 0], [1, 0, 0]]);
+    round_trip(&[[0u16; 4], [u16::MAX, 0, 0, 1], [1, 0, 0, u16::MAX]]);
+    round_trip(&[[0u32; 2], [u32::MAX, 0], [0, u32::MAX]]);
+    round_trip(&[None, NonZeroI16::new(-1), NonZeroI16::new(1), Some(NonZeroI16::MIN)]);
+    round_trip(&[None, NonZeroU64::new(1), Some(NonZeroU64::MAX)]);
+    round_trip(&[Point((0, -1)), Point((-1, 0)), Point((i32::MIN, i32::MAX))]);
 }
 
 #[test]
@@ -53,20 +77,25 @@ fn floats_are_told_apart_by_their_bits() {
 fn each_change_says_what_was_there() {
     let map: WordMap<u64, u64> = WordMap::new();
     let pin = map.pin();
-    assert_eq!(pin.insert_new(1, 10), None);
-    assert_eq!(pin.insert_new(1, 11), Some(10));
-    assert_eq!(pin.compare_exchange(1, 9, 12), Err(Some(10)));
+    assert_eq!(pin.insert_new(1, 10), Ok(()));
+    assert_eq!(pin.insert_new(1, 11), Err(Rejected { current: 10, value: 11 }));
+    let rejected = |current, value| Err(Rejected { current, value });
+    assert_eq!(pin.compare_exchange(1, 9, 12), rejected(Some(10), 12));
     assert_eq!(pin.compare_exchange(1, 10, 12), Ok(10));
-    assert_eq!(pin.compare_exchange(2, 0, 1), Err(None));
-    assert_eq!(pin.update(1, |value| value * 2), Some(12));
+    assert_eq!(pin.compare_exchange(2, 0, 1), rejected(None, 1));
+    assert_eq!(pin.update(1, |value| value * 2), Some(24));
     assert_eq!(pin.update(2, |_| unreachable!("absent")), None);
     assert_eq!(pin.get_or_insert_with(1, || unreachable!("present")), 24);
     assert_eq!(pin.get_or_insert_with(2, || 5), 5);
     assert_eq!(pin.get_or_insert(2, 6), 5);
-    assert_eq!(pin.alter(2, |value| value.map(|value| value + 1)), Some(5));
-    assert_eq!(pin.alter(2, |_| None), Some(6));
+    let done = |before, after| Computed { before, after };
+    let raise =
+        |found: Option<u64>| found.map_or(Compute::Keep, |value| Compute::Insert(value + 1));
+    assert_eq!(pin.compute(2, raise), done(Some(5), Some(6)));
+    assert_eq!(pin.compute(9, raise), done(None, None));
+    assert_eq!(pin.compute(2, |_| Compute::Remove), done(Some(6), None));
     assert!(!pin.contains_key(2) && pin.contains_key(1));
-    assert_eq!(pin.try_insert(3, 3), Ok(None));
+    assert_eq!(pin.fallible().insert(3, 3), Ok(None));
 }
 
 #[test]
@@ -95,7 +124,7 @@ fn many_at_once_is_one_by_one() {
     for length in [0usize, 1, 31, 32, 33, 1_000] {
         let entries: Vec<_> = (0..length as u64).map(|key| (key * 3, key)).collect();
         let new = entries.iter().filter(|(key, _)| !pin.contains_key(*key)).count();
-        assert_eq!(pin.insert_many(&entries), new);
+        assert_eq!(pin.insert_many(entries), new);
         let keys: Vec<_> = (0..3 * length as u64).collect();
         let mut values = vec![Some(99); keys.len()];
         pin.get_many(&keys, &mut values);
@@ -114,7 +143,7 @@ fn many_needs_a_place_for_each() {
 #[test]
 fn retain_clear_and_drain_remove_what_they_say() {
     let map: WordMap<u64, u64> = (0..5_000).map(|key| (key, key % 7)).collect();
-    let pin = map.pin();
+    let pin = map.handle();
     pin.retain(|_, value| value != 3);
     assert_eq!(map.len(), pin.iter().count());
     assert!(pin.iter().all(|(key, value)| key % 7 == value && value != 3));
@@ -129,7 +158,7 @@ fn retain_clear_and_drain_remove_what_they_say() {
 #[test]
 fn room_is_made_and_given_back_on_request() {
     let map: WordMap<u64, u64> = WordMap::builder().pages(Pages::Small).build();
-    let pin = map.pin();
+    let pin = &map;
     assert_eq!(map.memory_bytes(), 0, "an empty map has no table");
     pin.reserve(100_000);
     let size = map.stats().tables[0].size;
@@ -149,7 +178,7 @@ fn room_is_made_and_given_back_on_request() {
 
 #[test]
 fn absurd_wishes_are_errors_that_say_what_to_do() {
-    let refused = WordMap::builder().capacity(1 << 60).try_build::<u64, u64>();
+    let refused = WordMap::<u64, u64>::builder().capacity(1 << 60).try_build();
     let text = refused.err().map(|error| error.to_string()).unwrap_or_default();
     assert!(text.contains("capacity"), "{text}");
     let builder = WordMap::builder().max_load(9.0).m(0);
@@ -163,10 +192,73 @@ fn absurd_wishes_are_errors_that_say_what_to_do() {
 
 #[test]
 fn the_usual_traits() {
-    let mut map: WordMap<u8, char> = [(1, 'a')].into_iter().collect();
-    map.extend([(1, 'b')]);
-    assert_eq!(format!("{map:?}"), "{1: 'b'}");
-    assert!(WordMap::<u8, u8>::default().is_empty());
+    let map = WordMap::from([(1u8, 'a'), (2, 'b'), (1, 'c')]);
+    assert_eq!((map.len(), map.get(1)), (2, Some('c')));
+    let copy = map.clone();
+    assert_eq!(copy, map);
+    copy.insert(3, 'd');
+    assert_ne!(copy, map);
+    map.insert(3, 'e');
+    assert_ne!(copy, map);
+    assert_eq!(copy.compare_exchange(3, 'd', 'e'), Ok('d'));
+    assert_eq!(copy, map);
+    let mut sum = 0;
+    for (key, _) in &map {
+        sum += key;
+    }
+    assert_eq!(sum, 6);
+    let mut collected: WordMap<_, _> = copy.into_iter().collect();
+    collected.extend([(4, 'f')]);
+    (&collected).extend([(5, 'g')]);
+    assert_eq!(collected.len(), 5);
+    assert_eq!(WordMap::<u8, u8>::default(), WordMap::new());
+    let floats = WordMap::from([(1, f64::NAN)]);
+    assert_eq!(floats.clone(), floats, "by their bits");
+    assert_ne!(WordMap::from([(1, 0.0)]), WordMap::from([(1, -0.0)]));
+}
+
+#[test]
+fn a_clone_has_the_settings_of_its_map() {
+    let map: WordMap = WordMap::builder().seed(7).pages(Pages::Small).build();
+    assert_eq!(map.clone().memory_bytes(), 0, "of an empty map");
+    map.insert_many((0..5_000).map(|key| (key, key * key)));
+    let copy = map.clone();
+    assert_eq!((copy.stats().migrations, &copy), (0, &map));
+}
+
+#[test]
+fn what_is_printed_is_content_or_counts() {
+    let map = WordMap::from([(1u8, 'a')]);
+    assert_eq!(format!("{map:?}"), "{1: 'a'}");
+    assert_eq!(format!("{:?}", map.fallible()), "Fallible({1: 'a'})");
+    assert_eq!(
+        format!("{:?} {:?}", map.handle(), map.pin()),
+        "Handle { len: 1, .. } Handle { len: 1, .. }"
+    );
+    assert_eq!(format!("{:?}", map.drain()), "Drain { left: 1, .. }");
+    for text in [
+        format!("{:?}", map.iter()),
+        format!("{:?} {:?}", map.keys(), map.values()),
+        format!("{:?}", map.stats()),
+        format!("{:?}", WordMap::<u8, char>::builder()),
+        format!("{:?}", map.into_iter()),
+    ] {
+        assert!(!text.contains("0x") && !text.contains("Phantom"), "{text}");
+    }
+}
+
+#[test]
+fn a_builder_learns_its_types_from_what_is_done_with_the_map() {
+    let map =
+        WordMap::builder().capacity(9).max_load(0.6).m(32).pages(Pages::Small).seed(1).build();
+    map.insert(1u16, 'x');
+    assert_eq!(map.get(1), Some('x'));
+    let map = WordMap::new();
+    map.fetch_add((1u8, 2u8), 3i16);
+    assert_eq!(map.iter().next(), Some(((1, 2), 3)));
+    let wishes: WordMapBuilder<u64, u64> = WordMapBuilder::default();
+    assert!(wishes.capacity(usize::MAX).try_build().is_err());
+    assert!(wishes.capacity(100).build().capacity() >= 100);
 }
 
 #[cfg(feature = "serde")]
@@ -175,8 +267,7 @@ fn a_map_survives_a_journey_as_text() {
     let map: WordMap<u64, i8> = (0..100).map(|key| (key, -(key as i8))).collect();
     let text = serde_json::to_string(&map).unwrap();
     let back: WordMap<u64, i8> = serde_json::from_str(&text).unwrap();
-    assert_eq!(back.len(), 100);
-    assert!((0..100).all(|key| back.pin().get(key) == Some(-(key as i8))));
+    assert_eq!((back.len(), &back), (100, &map));
     assert!(serde_json::from_str::<WordMap<u64, i8>>("[1]").is_err());
 }
 

@@ -106,14 +106,17 @@ impl HandleUnderTest for Access<'_> {
         match op {
             Op::Get => Ret::Value(map.get(key)),
             Op::Insert(value) => Ret::Value(map.insert(key, value)),
-            Op::InsertNew(value) => Ret::Flag(map.insert_new(key, value).is_none()),
+            Op::InsertNew(value) => Ret::Flag(map.insert_new(key, value).is_ok()),
             Op::GetOrInsert(value) => Ret::Value(Some(map.get_or_insert(key, value))),
             Op::Remove => Ret::Value(map.remove(key)),
             Op::CompareExchange { expected, new } => {
-                Ret::Exchanged(map.compare_exchange(key, expected, new))
+                Ret::Exchanged(map.compare_exchange(key, expected, new).map_err(|no| no.current))
             }
             Op::FetchAdd(by) => Ret::Value(map.fetch_add(key, by)),
-            Op::AddIfPresent(by) => Ret::Value(map.update(key, |value| value.wrapping_add(by))),
+            Op::AddIfPresent(by) => {
+                let new = map.update(key, |value| value.wrapping_add(by));
+                Ret::Value(new.map(|value| value.wrapping_sub(by)))
+            }
             other => unreachable!("{other:?} is not offered"),
         }
     }

@@ -1,11 +1,16 @@
 //! How a map is set up.
 
 use super::word::Shape;
-use super::{Word, WordMap};
+use super::{Invariant, Word, WordMap};
 use crate::hash;
 use crate::migrate::{capacity_for, least_quota, load_of};
 use crate::region::{AllocError, Pages};
 use crate::sync::MODEL;
+use std::fmt;
+use std::marker::PhantomData;
+
+const MAX_LOAD: f64 = 0.7;
+const QUOTA: usize = if MODEL { 2 } else { 64 };
 
 /// What all tables of a map have in common.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +28,8 @@ pub(crate) struct Settings {
 impl Settings {
     /// Those of a map that nobody has set up.
     pub(super) const DEFAULT: Self = Self {
-        max_load: WordMapBuilder::MAX_LOAD,
-        quota: WordMapBuilder::QUOTA,
+        max_load: MAX_LOAD,
+        quota: QUOTA,
         pages: Pages::Huge,
         seed: None,
         first_bits: Shape::MIN_BITS,
@@ -46,35 +51,50 @@ impl Settings {
 /// ```
 /// use quintet::WordMap;
 ///
-/// let map: WordMap<u32, u64> = WordMap::builder().capacity(10_000).max_load(0.65).build();
-/// map.pin().insert(7, 49);
-/// assert_eq!(map.pin().get(7), Some(49));
+/// let map = WordMap::builder().capacity(10_000).max_load(0.65).build();
+/// map.insert(7u32, 49u64);
+/// assert_eq!(map.get(7), Some(49));
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[must_use = "a builder does nothing until `build`"]
-pub struct WordMapBuilder {
+pub struct WordMapBuilder<K, V> {
     capacity: usize,
     max_load: f64,
     quota: usize,
     pages: Pages,
     seed: Option<u64>,
+    types: Invariant<(K, V)>,
 }
 
-impl Default for WordMapBuilder {
-    fn default() -> Self {
-        Self {
-            capacity: 0,
-            max_load: Self::MAX_LOAD,
-            quota: Self::QUOTA,
-            pages: Pages::default(),
-            seed: None,
-        }
+impl<K, V> fmt::Debug for WordMapBuilder<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WordMapBuilder")
+            .field("capacity", &self.capacity)
+            .field("max_load", &self.max_load)
+            .field("m", &self.quota)
+            .field("pages", &self.pages)
+            .field("seed", &self.seed)
+            .finish()
     }
 }
 
-impl WordMapBuilder {
-    const MAX_LOAD: f64 = 0.7;
-    const QUOTA: usize = if MODEL { 2 } else { 64 };
+impl<K: Word, V: Word> Default for WordMapBuilder<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, V> WordMapBuilder<K, V> {
+    pub(super) fn new() -> Self {
+        Self {
+            capacity: 0,
+            max_load: MAX_LOAD,
+            quota: QUOTA,
+            pages: Pages::default(),
+            seed: None,
+            types: PhantomData,
+        }
+    }
 
     /// Room for this many entries before the first growth. 0, the default, allocates nothing until the first insert.
     pub fn capacity(mut self, entries: usize) -> Self {
@@ -86,7 +106,7 @@ impl WordMapBuilder {
     /// outside are brought to the nearest end. Less means faster misses, more means less memory. Tables of up to half a
     /// megabyte are filled by half of that.
     pub fn max_load(mut self, share: f64) -> Self {
-        self.max_load = if share.is_nan() { Self::MAX_LOAD } else { share.clamp(0.5, 0.8) };
+        self.max_load = if share.is_nan() { MAX_LOAD } else { share.clamp(0.5, 0.8) };
         self
     }
 
@@ -120,12 +140,15 @@ impl WordMapBuilder {
     ///
     /// # Panics
     /// If the memory for the capacity cannot be had; [`try_build`](Self::try_build) returns an error instead.
-    pub fn build<K: Word, V: Word>(self) -> WordMap<K, V> {
+    pub fn build(self) -> WordMap<K, V> {
         self.try_build().unwrap_or_else(|error| panic!("WordMap: {error}"))
     }
 
-    /// Builds the map, or says why its memory cannot be had.
-    pub fn try_build<K: Word, V: Word>(self) -> Result<WordMap<K, V>, AllocError> {
+    /// [`build`](Self::build) that returns an error.
+    ///
+    /// # Errors
+    /// If the memory for the capacity cannot be had.
+    pub fn try_build(self) -> Result<WordMap<K, V>, AllocError> {
         let quota = if MODEL { self.quota } else { self.quota.max(self.least_m()) };
         let load = |bits| load_of(bits, self.max_load);
         let first_bits = capacity_for(self.capacity, load).max(Shape::MIN_BITS);

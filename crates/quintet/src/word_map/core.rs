@@ -24,17 +24,7 @@ use crate::migrate::{Link, Restart};
 use crate::reclaim::{Access, Books, Check, Domain, Section, Usual};
 use crate::region::AllocError;
 use crate::sync::{AtomicU64, AtomicUsize, const_where_possible};
-
-/// What a writer wants to happen to a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
-    /// Leave it as it is.
-    Keep,
-    /// Give it this value, present or not.
-    Put(u64),
-    /// Take it out, if present.
-    Remove,
-}
+use crate::vocabulary::{Compute, Computed};
 
 /// What a writer expects to find. Wrong guesses cost time only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +53,6 @@ impl From<AllocError> for Stop {
         Self::Alloc(error)
     }
 }
-
-/// The value of a key before and after.
-pub(crate) type Change = (Option<u64>, Option<u64>);
 
 /// What an operation leaves to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,15 +190,15 @@ impl Core {
         }
     }
 
-    /// Lets `decide` choose what happens to `key`, until one choice takes effect (W1). Returns the value before and after.
+    /// Lets `decide` choose what happens to `key`, until one choice takes effect (W1).
     #[inline]
     pub(crate) fn apply<const USER: bool, A: Access>(
         &self,
         access: &A,
         key: u64,
         expect: Expect,
-        mut decide: impl FnMut(Option<u64>) -> Act,
-    ) -> Result<Change, AllocError> {
+        mut decide: impl FnMut(Option<u64>) -> Compute<u64>,
+    ) -> Result<Computed<u64>, AllocError> {
         let at_home = if GROUPS {
             self.apply_at_home::<USER, A>(access, key, expect, &mut decide)
         } else {
@@ -235,8 +222,8 @@ impl Core {
         access: &A,
         key: u64,
         expect: Expect,
-        decide: &mut impl FnMut(Option<u64>) -> Act,
-    ) -> Option<(Change, Due)> {
+        decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
+    ) -> Option<(Computed<u64>, Due)> {
         let brief = access.usual()?;
         let outcome = self.apply_at_home_in(&brief, key, expect, decide);
         if !USER {
@@ -251,27 +238,27 @@ impl Core {
         brief: &impl Usual<'s>,
         key: u64,
         expect: Expect,
-        decide: &mut impl FnMut(Option<u64>) -> Act,
-    ) -> Option<(Change, Due)> {
+        decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
+    ) -> Option<(Computed<u64>, Due)> {
         let table = self.lone(brief)?;
         let aim = table.aim(key)?;
         if expect == Expect::Either && aim.is_free() {
-            let Act::Put(value) = decide(None) else {
-                return Some(((None, None), Due::Nothing));
+            let Compute::Insert(value) = decide(None) else {
+                return Some((done(None, None), Due::Nothing));
             };
             let due = aim.take(value).then(|| Self::account_added(brief.books(), table))?;
-            return Some(((None, Some(value)), due));
+            return Some((done(None, Some(value)), due));
         }
         let found = aim.find()?;
         let before = Some(found.1);
         match decide(before) {
-            Act::Keep => Some(((before, before), Due::Nothing)),
-            Act::Put(value) => {
-                aim.replace(found, value).then_some(((before, Some(value)), Due::Nothing))
+            Compute::Keep => Some((done(before, before), Due::Nothing)),
+            Compute::Insert(value) => {
+                aim.replace(found, value).then_some((done(before, Some(value)), Due::Nothing))
             }
-            Act::Remove => {
+            Compute::Remove => {
                 let due = aim.remove(found).then(|| Self::account_removed(brief.books(), table))?;
-                Some(((before, None), due))
+                Some((done(before, None), due))
             }
         }
     }
@@ -282,8 +269,8 @@ impl Core {
         &self,
         access: &impl Access,
         key: u64,
-        decide: &mut impl FnMut(Option<u64>) -> Act,
-    ) -> Option<(Change, Due)> {
+        decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
+    ) -> Option<(Computed<u64>, Due)> {
         let brief = access.usual()?;
         let table = self.lone(&brief)?;
         let mut probe = table.probe(key);
@@ -295,25 +282,25 @@ impl Core {
                 _ => return None,
             };
             let Some(after) = Self::decided(decide(before), before) else {
-                return Some(((before, before), Due::Nothing));
+                return Some((done(before, before), Due::Nothing));
             };
             if seen.state == State::Empty && probe.is_too_far() {
                 return None;
             }
             if Self::exchange(&probe, seen, after) {
                 let due = Self::account(brief.books(), table, seen.state, after);
-                return Some(((before, after), due));
+                return Some((done(before, after), due));
             }
         }
     }
 
     /// The value after, or `None` if nothing changes.
     #[inline(always)]
-    fn decided(act: Act, before: Option<u64>) -> Option<Option<u64>> {
+    fn decided(act: Compute<u64>, before: Option<u64>) -> Option<Option<u64>> {
         match act {
-            Act::Keep => None,
-            Act::Put(value) => Some(Some(value)),
-            Act::Remove => before.map(|_| None),
+            Compute::Keep => None,
+            Compute::Insert(value) => Some(Some(value)),
+            Compute::Remove => before.map(|_| None),
         }
     }
 
@@ -331,8 +318,8 @@ impl Core {
         &self,
         access: &impl Access,
         key: u64,
-        decide: &mut impl FnMut(Option<u64>) -> Act,
-    ) -> Result<(Change, Due), AllocError> {
+        decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
+    ) -> Result<(Computed<u64>, Due), AllocError> {
         let section = access.section();
         loop {
             match self.try_apply(&section, key, decide) {
@@ -347,8 +334,8 @@ impl Core {
         &self,
         section: &Section<'_>,
         key: u64,
-        decide: &mut impl FnMut(Option<u64>) -> Act,
-    ) -> Result<(Change, Due), Stop> {
+        decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
+    ) -> Result<(Computed<u64>, Due), Stop> {
         let Some(mut table) = self.root.follow(section)? else {
             return self.apply_to_nothing(section, decide);
         };
@@ -372,7 +359,7 @@ impl Core {
                     }
                 };
                 let Some(after) = Self::decided(decide(before), before) else {
-                    return Ok(((before, before), Due::Nothing));
+                    return Ok((done(before, before), Due::Nothing));
                 };
                 if seen.state == State::Empty {
                     let next = table.next().follow(section)?;
@@ -392,7 +379,7 @@ impl Core {
                 }
                 if Self::exchange(&probe, seen, after) {
                     let due = Self::account(section.books(), table, seen.state, after);
-                    return Ok(((before, after), due));
+                    return Ok((done(before, after), due));
                 }
             }
         }
@@ -403,14 +390,14 @@ impl Core {
     fn apply_to_nothing(
         &self,
         section: &Section<'_>,
-        decide: &mut impl FnMut(Option<u64>) -> Act,
-    ) -> Result<(Change, Due), Stop> {
+        decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
+    ) -> Result<(Computed<u64>, Due), Stop> {
         match decide(None) {
-            Act::Put(_) => {
+            Compute::Insert(_) => {
                 self.first_table(section, self.settings.first_bits)?;
                 Err(Stop::Restart)
             }
-            Act::Keep | Act::Remove => Ok(((None, None), Due::Nothing)),
+            Compute::Keep | Compute::Remove => Ok((done(None, None), Due::Nothing)),
         }
     }
 
@@ -447,6 +434,12 @@ impl Core {
             _ => Due::Nothing,
         }
     }
+}
+
+/// The value of a key before and after.
+#[inline(always)]
+const fn done(before: Option<u64>, after: Option<u64>) -> Computed<u64> {
+    Computed { before, after }
 }
 
 impl Drop for Core {

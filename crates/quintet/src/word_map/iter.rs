@@ -4,42 +4,60 @@
 //! in T, or in its overflow list.
 //! **I2.** A place in T keeps its key for ever, and no key has two. So a key that was present at that moment is met once.
 //! **I3.** What a place says about its key is looked up the way every reader does, along the chain from T.
+//! **I4.** A walk has a seat of its own, which is inside from before T was loaded until the walk is dropped, and holds everything: it has no quiet point. So T stays, on whatever
+//! thread the walk is; a walk that was forgotten holds back what the map leaves.
 
 use super::core::Core;
 use super::table::Table;
-use super::{Handle, Word, WordMap};
-use crate::reclaim::{self, Access, Section};
+use super::{Word, WordMap};
+use crate::reclaim::{Access, QuietHandle};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// The iterator of [`Handle::iter`].
-pub struct Iter<'h, K: Word, V: Word> {
-    section: Section<'h>,
-    /// The table that is walked; protected by the section, which holds everything (I1).
+/// The iterator of [`WordMap::iter`].
+///
+/// ```
+/// fn sent<T: Send>() {}
+/// sent::<quintet::word_map::Iter<'_, u64, u64>>();
+/// ```
+pub struct Iter<'m, K: Word, V: Word> {
+    walk: Walk,
+    types: PhantomData<(&'m (), K, V)>,
+}
+
+/// A walk over the words of a map that is there for as long as it lasts.
+struct Walk {
+    seat: QuietHandle,
+    /// The table that is walked; protected by the seat (I4).
     table: Option<NonNull<Table>>,
     slot: usize,
     listed: std::vec::IntoIter<u64>,
-    types: PhantomData<(K, V)>,
 }
 
-impl<'h, K: Word, V: Word> Iter<'h, K, V> {
-    pub(super) fn new<A: Access>(handle: &'h Handle<'_, K, V, A>) -> Self {
-        let core = &handle.map().core;
-        let section = handle.access().section();
+// SAFETY: the seat and the keys are `Send`. The table is shared with all threads that use the map, and is protected by the seat, which goes along (I4).
+unsafe impl Send for Walk {}
+
+impl Walk {
+    /// # Safety
+    /// The core is not dropped before the walk.
+    unsafe fn new(core: &Core) -> Self {
+        let seat = core.domain.join_quiet();
+        let section = seat.section();
         section.hold_all();
         let mut table = core.settle(&section);
         while table.is_err() {
             table = core.settle(&section);
         }
         let table = table.ok().flatten().map(NonNull::from);
-        let listed = Vec::new().into_iter();
-        Self { section, table, slot: 0, listed, types: PhantomData }
+        drop(section);
+        Self { seat, table, slot: 0, listed: Vec::new().into_iter() }
     }
 
-    fn next_words(&mut self) -> Option<(u64, u64)> {
-        // SAFETY: the section was told to hold everything before the table was loaded, and it still lasts.
+    fn next(&mut self) -> Option<(u64, u64)> {
+        // SAFETY: the seat held everything before the table was loaded, and still does (I4); a table that is not retired goes with the core, which is not dropped before
+        // the walk.
         let table = unsafe { self.table?.as_ref() };
         while self.slot < table.shape().slots() {
             let index = self.slot;
@@ -63,11 +81,19 @@ impl<'h, K: Word, V: Word> Iter<'h, K, V> {
 
     /// The present value of a key that has a place in the table (I3).
     fn look_up(&self, table: &Table, key: u64) -> Option<u64> {
+        let section = self.seat.section();
         loop {
-            if let Ok(value) = Core::walk(&self.section, table, key) {
+            if let Ok(value) = Core::walk(&section, table, key) {
                 return value;
             }
         }
+    }
+}
+
+impl<'m, K: Word, V: Word> Iter<'m, K, V> {
+    pub(super) fn new(map: &'m WordMap<K, V>) -> Self {
+        // SAFETY: the map is borrowed for as long as the iterator lives.
+        Self { walk: unsafe { Walk::new(&map.core) }, types: PhantomData }
     }
 }
 
@@ -75,44 +101,99 @@ impl<K: Word, V: Word> Iterator for Iter<'_, K, V> {
     type Item = (K, V);
 
     fn next(&mut self) -> Option<(K, V)> {
-        let (key, value) = self.next_words()?;
+        let (key, value) = self.walk.next()?;
         Some((WordMap::<K, V>::key(key), WordMap::<K, V>::value(value)))
     }
 }
 
-impl<K: Word, V: Word> FusedIterator for Iter<'_, K, V> {}
+/// The iterator of [`WordMap::keys`].
+pub struct Keys<'m, K: Word, V: Word>(pub(super) Iter<'m, K, V>);
 
-impl<K: Word, V: Word> fmt::Debug for Iter<'_, K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Iter").field("slot", &self.slot).finish_non_exhaustive()
+impl<K: Word, V: Word> Iterator for Keys<'_, K, V> {
+    type Item = K;
+
+    fn next(&mut self) -> Option<K> {
+        self.0.next().map(|(key, _)| key)
     }
 }
 
-/// The iterator of [`Handle::drain`].
-#[derive(Debug)]
-pub struct Drain<'h, K: Word, V: Word, A: Access = reclaim::Handle> {
-    handle: &'h Handle<'h, K, V, A>,
-    entries: Iter<'h, K, V>,
-}
+/// The iterator of [`WordMap::values`].
+pub struct Values<'m, K: Word, V: Word>(pub(super) Iter<'m, K, V>);
 
-impl<'h, K: Word, V: Word, A: Access> Drain<'h, K, V, A> {
-    pub(super) fn new(handle: &'h Handle<'h, K, V, A>) -> Self {
-        Self { handle, entries: Iter::new(handle) }
+impl<K: Word, V: Word> Iterator for Values<'_, K, V> {
+    type Item = V;
+
+    fn next(&mut self) -> Option<V> {
+        self.0.next().map(|(_, value)| value)
     }
 }
 
-impl<K: Word, V: Word, A: Access> Iterator for Drain<'_, K, V, A> {
+/// The iterator of [`WordMap::drain`].
+pub struct Drain<'m, K: Word, V: Word> {
+    map: &'m WordMap<K, V>,
+    keys: Keys<'m, K, V>,
+}
+
+impl<'m, K: Word, V: Word> Drain<'m, K, V> {
+    pub(super) fn new(map: &'m WordMap<K, V>) -> Self {
+        Self { map, keys: map.keys() }
+    }
+}
+
+impl<K: Word, V: Word> Iterator for Drain<'_, K, V> {
     type Item = (K, V);
 
     fn next(&mut self) -> Option<(K, V)> {
         loop {
-            let (key, _) = self.entries.next()?;
+            let key = self.keys.next()?;
             // The value is the one that was removed; a key that somebody else removed is theirs.
-            if let Some(value) = self.handle.remove(key) {
+            if let Some(value) = self.map.remove(key) {
                 return Some((key, value));
             }
         }
     }
 }
 
-impl<K: Word, V: Word, A: Access> FusedIterator for Drain<'_, K, V, A> {}
+/// The iterator of a map that is taken apart.
+pub struct IntoIter<K: Word, V: Word> {
+    /// Before the map: it goes first.
+    walk: Walk,
+    map: WordMap<K, V>,
+}
+
+impl<K: Word, V: Word> IntoIter<K, V> {
+    pub(super) fn new(map: WordMap<K, V>) -> Self {
+        // SAFETY: the map goes after the walk. Its tables do not move with it.
+        Self { walk: unsafe { Walk::new(&map.core) }, map }
+    }
+}
+
+impl<K: Word, V: Word> Iterator for IntoIter<K, V> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<(K, V)> {
+        let (key, value) = self.walk.next()?;
+        Some((WordMap::<K, V>::key(key), WordMap::<K, V>::value(value)))
+    }
+}
+
+/// Each ends for good, and prints a count.
+macro_rules! iterators {
+    ($($name:ident [$($lifetime:lifetime)?] $this:ident => $label:literal $count:expr;)+) => { $(
+        impl<K: Word, V: Word> FusedIterator for $name<$($lifetime,)? K, V> {}
+
+        impl<K: Word, V: Word> fmt::Debug for $name<$($lifetime,)? K, V> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let $this = self;
+                f.debug_struct(stringify!($name)).field($label, $count).finish_non_exhaustive()
+            }
+        }
+    )+ };
+}
+iterators! {
+    Iter ['_] iter => "slot" &iter.walk.slot;
+    Keys ['_] keys => "slot" &keys.0.walk.slot;
+    Values ['_] values => "slot" &values.0.walk.slot;
+    Drain ['_] drain => "left" &drain.map.len();
+    IntoIter [] all => "len" &all.map.len();
+}

@@ -37,7 +37,7 @@ fn spawn<R: 'static>(
 
 /// Migrates to a table of another size, to the end.
 fn grow(handle: &Handle<'_, u64, u64>, bits: u32) {
-    handle.map().core.grow_to(handle.access(), bits).unwrap();
+    handle.map().core.grow_to(handle.way().access, bits).unwrap();
 }
 
 #[test]

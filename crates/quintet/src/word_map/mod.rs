@@ -7,7 +7,9 @@
 //! | `overflow` | the list behind a table |
 //! | `core` | the map of plain words: lookups and changes along the chain |
 //! | `grow` | when a table is left, and how everybody moves on |
-//! | `handle`, `iter`, `builder`, `stats`, `typed`, `traits` | the public face |
+//! | `operations` | what each operation does, for every way in |
+//! | `methods`, `fallible` | the operations, written into the map, its handles and its guards |
+//! | `handle`, `iter`, `builder`, `stats`, `typed`, `traits` | the rest of the public face |
 //!
 //! The page [`algorithm`] tells how it works, with pictures and listings.
 
@@ -17,9 +19,12 @@ pub mod algorithm {}
 mod aim;
 mod builder;
 mod core;
+mod fallible;
 mod grow;
 mod handle;
 mod iter;
+mod methods;
+mod operations;
 mod overflow;
 mod stats;
 mod table;
@@ -36,7 +41,7 @@ mod tests;
 
 pub use builder::WordMapBuilder;
 pub use handle::{Handle, Pin};
-pub use iter::{Drain, Iter};
+pub use iter::{Drain, IntoIter, Iter, Keys, Values};
 pub use stats::{TableState, TableStats, WordMapStats};
 #[doc(hidden)]
 pub use typed::sealed;
@@ -59,20 +64,25 @@ use std::marker::PhantomData;
 /// ```
 /// use quintet::WordMap;
 ///
-/// let stock: WordMap<u32, u64> = WordMap::new();
+/// let stock: WordMap<u32, u64> = WordMap::from([(7, 10), (8, 20)]);
+/// assert_eq!(stock.insert(9, 30), None);
+/// assert_eq!(stock.update(7, |count| count - 1), Some(9)); // atomic, also among threads
+/// assert_eq!(stock.remove_if(8, |_, count| count == 0), Err(20));
+///
 /// std::thread::scope(|scope| {
 ///     for _ in 0..4 {
 ///         scope.spawn(|| {
-///             let stock = stock.handle(); // one per thread
+///             let stock = stock.handle(); // a seat of one's own, for the hot loop
 ///             for item in 0..100 {
 ///                 stock.fetch_add(item, 1);
 ///             }
 ///         });
 ///     }
 /// });
-/// assert_eq!(stock.len(), 100);
-/// assert_eq!(stock.pin().remove(7), Some(4)); // `pin` for the occasional operation
-/// assert_eq!(stock.pin().get(7), None);
+/// assert_eq!((stock.len(), stock.get(7)), (100, Some(13)));
+/// for (item, count) in &stock {
+///     assert!(item < 100 && count >= 4);
+/// }
 /// ```
 ///
 /// # Consistency
@@ -94,11 +104,12 @@ use std::marker::PhantomData;
 /// 16 bytes per slot; at most 70 % of the slots are used, at least 35 % after growing; half of that in tables of up to half a
 /// megabyte, where speed is worth more. A table that was left is given
 /// back in pieces of 2 MiB as soon as no operation can be inside. An idle or forgotten handle holds nothing back; a live
-/// iterator does.
+/// iterator does, and so does a guard.
 ///
 /// # Panics
-/// Only if memory is needed and cannot be had; `try_` forms return [`AllocError`] instead.
-pub struct WordMap<K: Word = u64, V: Word = u64> {
+/// Only if memory is needed and cannot be had; the operations of [`fallible`](Self::fallible) return [`AllocError`] instead. A panic of a closure goes through, and leaves
+/// the map as if the operation had not begun.
+pub struct WordMap<K = u64, V = u64> {
     core: Core,
     types: Invariant<(K, V)>,
 }
@@ -106,16 +117,20 @@ pub struct WordMap<K: Word = u64, V: Word = u64> {
 /// Keys and values go in and come out through a shared reference.
 type Invariant<T> = PhantomData<fn(T) -> T>;
 
-impl<K: Word, V: Word> WordMap<K, V> {
+/// There are maps of words only, and they are the ones with a default: asked for in this form, the error for another type is one, and says what a word is.
+impl<K, V> WordMap<K, V> {
     const_where_possible! {
         /// An empty map. Allocates nothing until it is first used.
         ///
         /// ```
         /// static VISITS: quintet::WordMap<u32, u64> = quintet::WordMap::new();
-        /// VISITS.pin().fetch_add(7, 1);
-        /// assert_eq!(VISITS.pin().get(7), Some(1));
+        /// VISITS.fetch_add(7, 1);
+        /// assert_eq!(VISITS.get(7), Some(1));
         /// ```
-        pub fn new() -> Self {
+        pub fn new() -> Self
+        where
+            Self: Default,
+        {
             Self { core: Core::new(Settings::DEFAULT), types: PhantomData }
         }
     }
@@ -124,10 +139,23 @@ impl<K: Word, V: Word> WordMap<K, V> {
     ///
     /// # Panics
     /// If the memory cannot be had.
-    pub fn with_capacity(entries: usize) -> Self {
-        WordMapBuilder::default().capacity(entries).build()
+    pub fn with_capacity(entries: usize) -> Self
+    where
+        Self: Default,
+    {
+        Self::builder().capacity(entries).build()
     }
 
+    /// Sets up a map.
+    pub fn builder() -> WordMapBuilder<K, V>
+    where
+        Self: Default,
+    {
+        WordMapBuilder::new()
+    }
+}
+
+impl<K, V> WordMap<K, V> {
     fn with_settings(settings: Settings, now: bool) -> Result<Self, AllocError> {
         let map = Self { core: Core::new(settings), types: PhantomData };
         if now {
@@ -135,38 +163,9 @@ impl<K: Word, V: Word> WordMap<K, V> {
         }
         Ok(map)
     }
+}
 
-    /// A registered access for one thread: the fastest way to work on the map.
-    pub fn handle(&self) -> Handle<'_, K, V> {
-        Handle::new(self)
-    }
-
-    /// Access through the calling thread's seat: for the occasional operation.
-    #[inline]
-    pub fn pin(&self) -> Pin<'_, K, V> {
-        Pin::pin(self)
-    }
-
-    /// Entries. Exact when nobody writes; otherwise an estimate.
-    pub fn len(&self) -> usize {
-        self.core.len()
-    }
-
-    /// True if there are no entries, with the exactness of [`len`](Self::len).
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// A look inside: load, probe lengths, the chain of tables, memory. Walks over the slots of one table.
-    pub fn stats(&self) -> WordMapStats {
-        self.core.stats()
-    }
-
-    /// Bytes held: tables in use, and tables that were left and are not yet given back.
-    pub fn memory_bytes(&self) -> usize {
-        self.core.bytes()
-    }
-
+impl<K: Word, V: Word> WordMap<K, V> {
     #[inline(always)]
     fn key(word: u64) -> K {
         // SAFETY: keys come into the core only through `to_word` of this type.
@@ -177,12 +176,5 @@ impl<K: Word, V: Word> WordMap<K, V> {
     fn value(word: u64) -> V {
         // SAFETY: values come into the core only through `to_word` of this type.
         unsafe { V::from_word(word) }
-    }
-}
-
-impl WordMap {
-    /// Sets up a map.
-    pub fn builder() -> WordMapBuilder {
-        WordMapBuilder::default()
     }
 }

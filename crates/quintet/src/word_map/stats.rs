@@ -61,12 +61,10 @@ pub struct WordMapStats {
 
 impl Core {
     pub(super) fn stats(&self) -> WordMapStats {
-        let section = self.domain.pin();
-        let mut chain = self.chain(&section);
-        while chain.is_err() {
-            chain = self.chain(&section);
-        }
-        let chain = chain.unwrap_or_default();
+        self.with_chain(|chain| self.stats_of(chain))
+    }
+
+    fn stats_of(&self, chain: &[&Table]) -> WordMapStats {
         let tables: Vec<_> =
             chain.iter().enumerate().map(|(nth, table)| describe(nth, table)).collect();
         let len = self.len();
@@ -86,11 +84,21 @@ impl Core {
     }
 
     pub(super) fn bytes(&self) -> usize {
+        let tables: usize = self.with_chain(|chain| chain.iter().map(|table| table.bytes()).sum());
+        tables + self.domain.backlog().bytes
+    }
+
+    /// Entries that fit into the newest table before it is left.
+    pub(super) fn capacity(&self) -> usize {
+        self.with_chain(|chain| chain.last().map_or(0, |table| table.threshold()))
+    }
+
+    /// Looks at the tables in use, oldest first.
+    fn with_chain<R>(&self, look: impl FnOnce(&[&Table]) -> R) -> R {
         let section = self.domain.pin();
         loop {
             if let Ok(chain) = self.chain(&section) {
-                let tables: usize = chain.iter().map(|table| table.bytes()).sum();
-                return tables + self.domain.backlog().bytes;
+                return look(&chain);
             }
         }
     }

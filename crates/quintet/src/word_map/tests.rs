@@ -1,6 +1,7 @@
 //! The map against its oracle, alone and among threads.
 
 use super::*;
+use crate::Compute;
 use std::collections::HashMap;
 
 /// A generator that is good enough to shuffle operations.
@@ -47,7 +48,7 @@ fn follows_the_oracle_through_growth_and_shrinking() {
                 (4, _) => assert_eq!(handle.get(key), oracle.get(&key).copied()),
                 (5, true) => {
                     let old = oracle.get(&key).copied();
-                    assert_eq!(handle.insert_new(key, step), old);
+                    assert_eq!(handle.insert_new(key, step).err().map(|no| no.current), old);
                     oracle.entry(key).or_insert(step);
                 }
                 _ => {
@@ -118,17 +119,17 @@ fn writes_inside_of_writes_are_counted() {
     let map = WordMap::<u64, u64>::new();
     let (handle, pin) = (map.handle(), map.pin());
     for key in 0..5_000 {
-        handle.alter(key, |_| {
+        let _ = handle.compute(key, |_| {
             handle.insert(key + 100_000, 1);
-            pin.alter(key + 200_000, |_| {
+            let _ = pin.compute(key + 200_000, |_| {
                 pin.insert(key + 300_000, 1);
-                Some(1)
+                Compute::Insert(1)
             });
-            Some(1)
+            Compute::Insert(1)
         });
-        pin.alter(key + 300_000, |_| {
+        let _ = map.compute(key + 300_000, |_| {
             pin.remove(key + 200_000);
-            None
+            Compute::Remove
         });
     }
     assert_eq!((map.len(), handle.iter().count()), (10_000, 10_000));

@@ -28,11 +28,23 @@ use sealed::Sealed;
 /// A key or value of a [`WordMap`](super::WordMap): anything `Copy` that fits into 64 bits.
 ///
 /// Implemented for the integers of all widths up to 64 bits, their `NonZero` forms, `bool`, `char`, `f32` and `f64` (by their
-/// bits: as keys, `0.0` and `-0.0` differ and a NaN equals itself), `()`, and `&'static T` of a `Sync` type (by address: two equal
+/// bits: as keys, `0.0` and `-0.0` differ and a NaN equals itself), `()`, pairs of integers of up to 32 bits, `[u8; N]`, `[u16; N]` and `[u32; N]` of up to 64 bits in all, `Option`s of
+/// `NonZero` integers, and `&'static T` of a `Sync` type (by address: two equal
 /// values at two places are two keys). For ids of your own see [`word_type!`](crate::word_type).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no word: keys and values of a `WordMap` are `Copy` and fit into 64 bits",
+    label = "no word",
+    note = "words are integers of up to 64 bits, pairs and short arrays of small ones, floats, `bool`, `char`, `()` and `&'static` references",
+    note = "a newtype of a word becomes one by `quintet::word_type!`; other keys and values go into an `ItemSet` or a `TwinMap`"
+)]
 pub trait Word: Sealed {}
 
 /// A word one can calculate with: the integers of all widths.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no integer: only integers are counted with",
+    label = "no integer",
+    note = "`update` and `compute` change values of every type"
+)]
 pub trait Integer: Word {
     #[doc(hidden)]
     fn wrapping_add(self, other: Self) -> Self;
@@ -110,6 +122,66 @@ words! {
     NonZeroIsize: value => value.get() as u64, word => made(Self::new(word as _));
 }
 
+macro_rules! options {
+    ($($ty:ident)+) => { $(
+        // SAFETY: 0 is no value of the type, and so stands for none.
+        unsafe impl Sealed for Option<$ty> {
+            #[inline(always)]
+            fn to_word(self) -> u64 { self.map_or(0, Sealed::to_word) }
+            #[inline(always)]
+            unsafe fn from_word(word: u64) -> Self { $ty::new(word as _) }
+        }
+        impl Word for Option<$ty> {}
+    )+ };
+}
+options! {
+    NonZeroU8 NonZeroU16 NonZeroU32 NonZeroU64 NonZeroUsize
+    NonZeroI8 NonZeroI16 NonZeroI32 NonZeroI64 NonZeroIsize
+}
+
+macro_rules! pairs {
+    ([$($first:ident)+] $seconds:tt) => { $(pairs! { $first $seconds })+ };
+    ($first:ident [$($second:ident)+]) => { $(
+        // SAFETY: the second has the low bits to itself, the first those above, of which there are enough.
+        unsafe impl Sealed for ($first, $second) {
+            #[inline(always)]
+            fn to_word(self) -> u64 {
+                const { assert!($first::BITS + $second::BITS <= u64::BITS) };
+                (self.0 as u64) << $second::BITS | self.1 as u64 & ((1 << $second::BITS) - 1)
+            }
+            #[inline(always)]
+            unsafe fn from_word(word: u64) -> Self {
+                ((word >> $second::BITS) as $first, word as $second)
+            }
+        }
+        impl Word for ($first, $second) {}
+    )+ };
+}
+pairs! { [u8 u16 u32 i8 i16 i32] [u8 u16 u32 i8 i16 i32] }
+
+macro_rules! arrays {
+    ($($ty:ident: $($length:literal)+;)+) => { $($(
+        // SAFETY: each has bits of its own, the first the lowest, and there are enough.
+        unsafe impl Sealed for [$ty; $length] {
+            #[inline(always)]
+            fn to_word(self) -> u64 {
+                const { assert!($length * $ty::BITS <= u64::BITS) };
+                self.iter().rev().fold(0, |word, part| word << $ty::BITS | *part as u64)
+            }
+            #[inline(always)]
+            unsafe fn from_word(word: u64) -> Self {
+                std::array::from_fn(|index| (word >> (index as u32 * $ty::BITS)) as $ty)
+            }
+        }
+        impl Word for [$ty; $length] {}
+    )+)+ };
+}
+arrays! {
+    u8: 1 2 3 4 5 6 7 8;
+    u16: 1 2 3 4;
+    u32: 1 2;
+}
+
 /// A word that `to_word` made is always a value.
 #[inline(always)]
 fn made<T>(value: Option<T>) -> T {
@@ -140,9 +212,13 @@ impl<T: Sync> Word for &'static T {}
 /// struct UserId(u32);
 /// word_type!(UserId(u32));
 ///
-/// let logins: WordMap<UserId, u64> = WordMap::new();
-/// logins.pin().insert(UserId(7), 1);
-/// assert_eq!(logins.pin().iter().next(), Some((UserId(7), 1)));
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// struct Point((i32, i32));
+/// word_type!(Point((i32, i32)));
+///
+/// let last_seen: WordMap<UserId, Point> = WordMap::new();
+/// last_seen.insert(UserId(7), Point((3, -4)));
+/// assert_eq!(last_seen.iter().next(), Some((UserId(7), Point((3, -4)))));
 /// ```
 #[macro_export]
 macro_rules! word_type {

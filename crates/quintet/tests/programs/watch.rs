@@ -14,6 +14,7 @@ const DOCUMENTED: &[&str] = &[
     "must return an item of the key",
     "the parent is a record of this set",
     "the try_ form returns this as a value",
+    "the operations of `fallible()` return this as a value",
     "try_insert returns this as a value",
     "its Eq is not consistent",
 ];

@@ -4,10 +4,10 @@ use crate::chance::{Chance, Mood, Place};
 use crate::context::{Bench, Context, Family, Operation, Seat, Shelf, World, common, fatal};
 use crate::kept::Kept;
 use crate::thing::ignore;
-use quintet::access::Access;
 use quintet::word_map::{Handle, Pin, Word};
-use quintet::{WordMap, word_type};
+use quintet::{Compute, WordMap, word_type};
 use std::rc::Rc;
+use std::sync::Arc;
 
 pub(crate) type Plain = WordMap<u64, u64>;
 pub(crate) type Typed = WordMap<Label, &'static Beacon>;
@@ -33,6 +33,7 @@ pub(crate) trait Vocabulary:
     fn value(context: &Context) -> Self::Value;
     fn look(value: Self::Value);
     fn map(&self) -> &WordMap<Self::Key, Self::Value>;
+    fn owned(self: &Arc<Self>) -> Handle<'static, Self::Key, Self::Value>;
 }
 
 impl Vocabulary for Plain {
@@ -48,6 +49,9 @@ impl Vocabulary for Plain {
     fn look(_: u64) {}
     fn map(&self) -> &Self {
         self
+    }
+    fn owned(self: &Arc<Self>) -> Handle<'static, Self::Key, Self::Value> {
+        self.owned_handle()
     }
 }
 
@@ -67,6 +71,9 @@ impl Vocabulary for Typed {
     }
     fn map(&self) -> &Self {
         self
+    }
+    fn owned(self: &Arc<Self>) -> Handle<'static, Self::Key, Self::Value> {
+        self.owned_handle()
     }
 }
 
@@ -115,12 +122,18 @@ macro_rules! at {
     };
 }
 
-/// Does something with a handle of some map, and a key.
+/// Does something with a handle of some map, or the map itself, and a key.
 macro_rules! with {
     ($map:ty, $context:expr, |$handle:ident, $key:pat_param| $work:expr) => {{
-        let seat = $context.seat::<$map>();
         let $key = <$map>::key($context);
-        at!(seat, $handle => $work)
+        if $context.chance.one_in(3) {
+            let table = $context.table::<$map>();
+            let $handle = table.map();
+            $work
+        } else {
+            let seat = $context.seat::<$map>();
+            at!(seat, $handle => $work)
+        }
     }};
 }
 
@@ -169,16 +182,32 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
         ("insert", |context| {
             with!(F, context, |handle, key| ignore(handle.insert(key, F::value(context))))
         }),
-        ("try_insert", |context| {
-            with!(F, context, |handle, key| ignore(handle.try_insert(key, F::value(context))));
+        ("fallible insert", |context| {
+            with!(F, context, |handle, key| {
+                ignore(handle.fallible().insert(key, F::value(context)));
+            });
         }),
         ("insert_new", |context| {
-            with!(F, context, |handle, key| ignore(handle.insert_new(key, F::value(context))));
+            with!(F, context, |handle, key| {
+                let stored = handle.insert_new(key, F::value(context));
+                stored.err().into_iter().for_each(|rejected| F::look(rejected.current));
+            });
         }),
         ("insert_many", |context| {
-            let entry = |_| (F::key(context), F::value(context));
-            let entries: Vec<_> = (0..context.chance.below(60)).map(entry).collect();
-            with!(F, context, |handle, _| ignore(handle.insert_many(&entries)));
+            let entry = |_| {
+                Context::enter_from(Place::Iterator);
+                (F::key(context), F::value(context))
+            };
+            let entries = (0..context.chance.below(60)).map(entry);
+            with!(F, context, |handle, _| ignore(handle.insert_many(entries)));
+        }),
+        ("remove_many", |context| {
+            let key = |_| {
+                Context::enter_from(Place::Iterator);
+                F::key(context)
+            };
+            let keys = (0..context.chance.below(60)).map(key);
+            with!(F, context, |handle, _| ignore(handle.remove_many(keys)));
         }),
         ("extend", |context| {
             let entry = |_| {
@@ -209,13 +238,39 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
             });
         }),
         ("update, and stash an iterator of the same handle", update_and_iterate::<F>),
-        ("alter", |context| {
+        ("own the map", own_the_map::<F>),
+        ("copy the map", copy_the_map::<F>),
+        ("compute", |context| {
             with!(F, context, |handle, key| {
-                handle.alter(key, |old| {
+                let done = handle.compute(key, |old| {
                     old.into_iter().for_each(F::look);
                     Context::enter_from(Place::Closure);
-                    (!context.chance.one_in(3)).then(|| F::value(context))
+                    match context.chance.below(3) {
+                        0 => Compute::Keep,
+                        1 => Compute::Remove,
+                        _ => Compute::Insert(F::value(context)),
+                    }
                 });
+                done.before.into_iter().chain(done.after).for_each(F::look);
+            });
+        }),
+        ("update_or_insert_with", |context| {
+            with!(F, context, |handle, key| {
+                let value = || {
+                    Context::enter_from(Place::Closure);
+                    F::value(context)
+                };
+                F::look(handle.update_or_insert_with(key, |_| value(), value));
+            });
+        }),
+        ("remove_if", |context| {
+            with!(F, context, |handle, key| {
+                let removed = handle.remove_if(key, |_, value| {
+                    F::look(value);
+                    Context::enter_from(Place::Closure);
+                    context.chance.one_in(2)
+                });
+                removed.unwrap_or_else(Some).into_iter().for_each(F::look);
             });
         }),
         ("get_or_insert_with", |context| {
@@ -237,11 +292,8 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
         }),
         ("clear", |context| with!(F, context, |handle, _| handle.clear())),
         ("stash a drain", |context| {
-            let mut held = Kept::new(context.seat::<F>(), |seat| {
-                let drain: Box<dyn Iterator<Item = _>> =
-                    at!(seat, handle => Box::new(handle.drain()));
-                drain
-            });
+            let mut held =
+                Kept::new(context.seat::<F>(), |seat| at!(seat, handle => handle.drain()));
             context.stash(move || held.inside_mut().take(3).for_each(|(_, value)| F::look(value)));
         }),
         ("reserve", |context| {
@@ -262,7 +314,7 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
             });
         }),
         ("shrink_to_fit", |context| with!(F, context, |handle, _| handle.shrink_to_fit())),
-        ("release", |context| with!(F, context, |handle, _| handle.release())),
+        ("flush", |context| with!(F, context, |handle, _| handle.flush())),
     ]
 }
 
@@ -277,24 +329,44 @@ fn update_and_iterate<F: Vocabulary>(context: &Context) {
     at!(seat, handle => handle.update(key, iterate));
 }
 
-/// One of the ways to count.
-fn count<A: Access>(handle: &Handle<'static, u64, u64, A>, way: usize, key: u64, by: u64) {
-    ignore(match way {
-        0 => handle.fetch_add(key, by),
-        1 => handle.fetch_sub(key, by),
-        2 => handle.fetch_max(key, by),
-        3 => handle.fetch_min(key, by),
-        4 => handle.fetch_and(key, by),
-        5 => handle.fetch_or(key, by),
-        _ => handle.fetch_xor(key, by),
+/// Keeps a handle that owns its map, and may be the last that does; its iterators have seats of their own.
+fn own_the_map<F: Vocabulary>(context: &Context) {
+    let handle = context.table::<F>().owned();
+    let mut others = vec![handle.clone()];
+    let (key, value) = (F::key(context), F::value(context));
+    context.stash(move || {
+        F::look(handle.get_or_insert(key, value));
+        handle.values().take(3).for_each(F::look);
+        drop(others.pop());
     });
+}
+
+/// Maps made of another one.
+fn copy_the_map<F: Vocabulary>(context: &Context) {
+    let table = context.table::<F>();
+    let mut all = table.map().clone().into_iter();
+    Context::enter_from(Place::Iterator);
+    all.by_ref().take(5).for_each(|(_, value)| F::look(value));
+    context.stash(move || all.by_ref().take(5).for_each(|(_, value)| F::look(value)));
+    std::hint::black_box(table.map() == table.map());
 }
 
 fn counts() -> Vec<Operation> {
     vec![
         ("count", |context| {
             let way = context.chance.below(7);
-            with!(Plain, context, |handle, key| count(handle, way, key, context.chance.next()));
+            let by = context.chance.next();
+            with!(Plain, context, |handle, key| {
+                ignore(match way {
+                    0 => handle.fetch_add(key, by),
+                    1 => handle.fetch_sub(key, by),
+                    2 => handle.fetch_max(key, by),
+                    3 => handle.fetch_min(key, by),
+                    4 => handle.fetch_and(key, by),
+                    5 => handle.fetch_or(key, by),
+                    _ => handle.fetch_xor(key, by),
+                });
+            });
         }),
         ("collect a map of its own", |context| {
             let entry = |_| {

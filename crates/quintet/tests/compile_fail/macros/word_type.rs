@@ -20,8 +20,8 @@ mod another_width {
 
 mod no_word {
     #[derive(Clone, Copy)]
-    struct Id([u8; 4]);
-    quintet::word_type!(Id([u8; 4])); //~ E0277
+    struct Id([u8; 9]);
+    quintet::word_type!(Id([u8; 9])); //~ E0277
 }
 
 mod two_fields {

@@ -1,6 +1,6 @@
 // A map goes after all that works on it.
-use quintet::WordMap;
-use quintet::word_map::{Drain, Handle, Iter, Pin};
+use quintet::word_map::{Drain, Handle, Iter, Keys, Pin};
+use quintet::{Fallible, WordMap};
 
 type Map = WordMap<u64, u64>;
 
@@ -34,6 +34,45 @@ fn an_iterator_outlives_its_handle(map: &Map) {
 fn an_iterator_outlives_its_guard(map: &Map) {
     let mut kept: Option<Iter<'_, u64, u64>> = None;
     kept = Some(map.pin().iter()); //~ E0716
+    drop(kept);
+}
+
+fn an_iterator_outlives_its_map() {
+    let mut kept: Option<Iter<'_, u64, u64>> = None;
+    {
+        let map = Map::new();
+        kept = Some(map.iter()); //~ E0597
+    }
+    drop(kept);
+}
+
+// The handle may be the last owner of its map, whatever its own lifetime says.
+fn an_iterator_outlives_its_owned_handle(handle: Handle<'static, u64, u64>) {
+    let kept: Iter<'_, u64, u64> = handle.iter();
+    drop(handle); //~ E0505
+    drop(kept);
+}
+
+fn a_map_is_lent_for_longer_than_its_owned_handle(handle: &Handle<'static, u64, u64>) {
+    let _: &Map = handle.map();
+    let _: &'static Map = handle.map(); //~ lifetime may not live long enough
+}
+
+fn the_keys_outlive_their_map() {
+    let mut kept: Option<Keys<'_, u64, u64>> = None;
+    {
+        let map = Map::new();
+        kept = Some(map.keys()); //~ E0597
+    }
+    drop(kept);
+}
+
+fn a_fallible_form_outlives_its_map() {
+    let mut kept: Option<Fallible<'_, Map>> = None;
+    {
+        let map = Map::new();
+        kept = Some(map.fallible()); //~ E0597
+    }
     drop(kept);
 }
 

@@ -1,6 +1,6 @@
 // A map keeps what is put in through a shared reference: types of words vary too, where one function is good for more than another.
 use quintet::WordMap;
-use quintet::word_map::{Drain, Handle, Iter, Pin};
+use quintet::word_map::{Drain, Handle, IntoIter, Iter, Keys, Pin, Values, WordMapBuilder};
 
 type Any = &'static for<'t> fn(&'t str);
 type One = &'static fn(&'static str);
@@ -47,6 +47,23 @@ fn an_iterator_is_not_widened<'a>(iter: Iter<'a, u64, One>) {
 
 fn an_iterator_does_not_live_longer<'a>(iter: Iter<'a, u64, u64>) {
     let _: Iter<'static, u64, u64> = iter; //~ lifetime may not live long enough
+}
+
+fn the_keys_do_not_live_longer<'a>(keys: Keys<'a, u64, u64>) {
+    let _: Keys<'static, u64, u64> = keys; //~ lifetime may not live long enough
+}
+
+fn the_values_do_not_live_longer<'a>(values: Values<'a, u64, u64>) {
+    let _: Values<'static, u64, u64> = values; //~ lifetime may not live long enough
+}
+
+fn a_builder_is_not_narrowed<'a>(builder: &'a WordMapBuilder<u64, Any>) {
+    let _: &WordMapBuilder<u64, Any> = builder;
+    let _: &WordMapBuilder<u64, One> = builder; //~ E0308
+}
+
+fn an_iterator_of_all_is_not_narrowed(all: IntoIter<u64, Any>) {
+    let _: IntoIter<u64, One> = all; //~ E0308
 }
 
 fn a_drain_is_not_narrowed<'a>(drain: Drain<'a, u64, Any>) {
