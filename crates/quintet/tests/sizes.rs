@@ -79,7 +79,7 @@ fn small_tables_are_small() {
     assert!(further <= FURTHER, "WordMap: {further}");
     println!("WordMap: {first} bytes with one entry, {further} more with each further thread");
     let (first, further) = first_and_further(ItemSet::<Box<Record>>::new, |set, key| {
-        set.pin().put(Record(key));
+        set.insert(Record(key));
     });
     assert!(further <= FURTHER, "ItemSet: {further}");
     println!("ItemSet: {first} bytes with one entry, {further} more with each further thread");

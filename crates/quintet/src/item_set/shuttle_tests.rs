@@ -23,10 +23,13 @@ fn model(shards: usize, check: impl Fn(Arc<Set>) + Send + Sync + 'static) {
 }
 
 /// Runs `work` in four threads.
-fn crew(set: &Arc<Set>, work: fn(&mut Handle<'_, Box<Record>, foldhash::fast::FixedState>, u64)) {
+fn crew(
+    set: &Arc<Set>,
+    work: fn(&mut QuietHandle<'_, Box<Record>, foldhash::fast::FixedState>, u64),
+) {
     let spawn = |thread| {
         let set = Arc::clone(set);
-        thread::spawn(move || work(&mut set.handle(), thread))
+        thread::spawn(move || work(&mut set.quiet_handle(), thread))
     };
     let threads: Vec<_> = (0..4).map(spawn).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -40,8 +43,8 @@ fn own_keys(set: Arc<Set>) {
     crew(&set, |handle, thread| {
         let key = |index: u64| index * 4 + thread;
         for index in 0..8 {
-            assert_eq!(value(handle.put(Record { key: key(index), value: index })), None);
-            let again = handle.put(Record { key: key(index), value: index + 1 });
+            assert_eq!(value(handle.insert(Record { key: key(index), value: index })), None);
+            let again = handle.insert(Record { key: key(index), value: index + 1 });
             assert_eq!(value(again), Some(index));
             handle.quiescent();
         }
@@ -76,8 +79,8 @@ fn shuttle_one_winner_per_key_while_the_set_grows() {
     model(2, |set| {
         crew(&set, |handle, thread| {
             for key in 0..8 {
-                if let Err(winner) = handle.insert_new(Record { key, value: thread }) {
-                    assert_ne!(winner.value, thread, "inserted twice");
+                if let Err(rejected) = handle.insert_new(Record { key, value: thread }) {
+                    assert_ne!(rejected.current.value, thread, "inserted twice");
                 }
                 handle.quiescent();
             }

@@ -5,7 +5,7 @@ use crate::context::{Bench, Context, Family, Operation, Seat, Shelf, World, comm
 use crate::kept::Kept;
 use crate::thing::{Key, Mix, Thing, ignore};
 use quintet::ItemSet;
-use quintet::item_set::{Handle, Pin, Pointer};
+use quintet::item_set::{Pin, Pointer, QuietHandle};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(crate) type ArcSet = ItemSet<Arc<Thing>, Mix>;
 
 /// A family of sets of things behind one kind of pointer.
 pub(crate) trait Sets:
-    Family<Own = Handle<'static, Self::To, Mix>, Pin = Pin<'static, Self::To, Mix>>
+    Family<Own = QuietHandle<'static, Self::To, Mix>, Pin = Pin<'static, Self::To, Mix>>
 {
     type To: Pointer<Item = Thing> + From<Thing> + 'static;
     fn set(&self) -> &ItemSet<Self::To, Mix>;
@@ -37,7 +37,7 @@ impl Sets for ArcSet {
 macro_rules! family {
     ($to:ty, $name:literal, $field:ident, $more:expr) => {
         impl Family for ItemSet<$to, Mix> {
-            type Own = Handle<'static, $to, Mix>;
+            type Own = QuietHandle<'static, $to, Mix>;
             type Pin = Pin<'static, $to, Mix>;
             const NAME: &'static str = $name;
 
@@ -47,7 +47,7 @@ macro_rules! family {
                 builder.shards(*chance.of(&[1, 2, 8])).hasher(hasher).build()
             }
             fn own(&'static self) -> Self::Own {
-                self.handle()
+                self.quiet_handle()
             }
             fn pin(&'static self) -> Option<Self::Pin> {
                 Some(self.pin())
@@ -165,7 +165,7 @@ fn reads<F: Sets>() -> Vec<Operation> {
             let table = context.table::<F>();
             std::hint::black_box((
                 table.set().stats(),
-                table.set().memory_used(),
+                table.set().memory_bytes(),
                 table.set().is_empty(),
             ));
         }),
@@ -190,19 +190,19 @@ fn writes<F: Sets>() -> Vec<Operation> {
     vec![
         ("put", |context| {
             let (seat, thing) = (context.seat::<F>(), new_thing::<F>(context));
-            at!(seat, handle => handle.put(thing).map(Thing::key));
+            at!(seat, handle => handle.insert(thing).map(Thing::key));
         }),
         ("put, and stash what was there", |context| {
             let thing = new_thing::<F>(context);
             let held =
-                Kept::new(context.seat::<F>(), |seat| at!(seat, handle => handle.put(thing)));
+                Kept::new(context.seat::<F>(), |seat| at!(seat, handle => handle.insert(thing)));
             if held.inside().is_some() {
                 context.stash(move || ignore(held.inside().map(Thing::key)));
             }
         }),
         ("try_put", |context| {
             let (seat, thing) = (context.seat::<F>(), new_thing::<F>(context));
-            at!(seat, handle => handle.try_put(thing).ok().flatten().map(Thing::key));
+            at!(seat, handle => handle.fallible().insert(thing).ok().flatten().map(Thing::key));
         }),
         ("put_hashed", |context| {
             let (seat, thing) = (context.seat::<F>(), Thing::new(context.key()));
@@ -213,7 +213,7 @@ fn writes<F: Sets>() -> Vec<Operation> {
         }),
         ("insert_new", |context| {
             let (seat, thing) = (context.seat::<F>(), new_thing::<F>(context));
-            at!(seat, handle => handle.insert_new(thing).map_err(Thing::key).err());
+            at!(seat, handle => handle.insert_new(thing).err().map(|rejected| rejected.current.key()));
         }),
         ("replace", |context| {
             let (seat, thing) = (context.seat::<F>(), new_thing::<F>(context));
@@ -257,7 +257,7 @@ fn writes<F: Sets>() -> Vec<Operation> {
             for _ in 0..1 + context.chance.below(4) {
                 let more = 100 + context.chance.below(900);
                 at!(seat, handle => handle.reserve(more));
-                at!(seat, handle => handle.put(new_thing::<F>(context)).map(Thing::key));
+                at!(seat, handle => handle.insert(new_thing::<F>(context)).map(Thing::key));
                 at!(seat, handle => handle.shrink_to_fit());
             }
         }),
@@ -282,7 +282,7 @@ fn owners<F: Sets>() -> Vec<Operation> {
             at!(seat, handle => {
                 let removed = match (key, thing) {
                     (Some(key), _) => handle.remove_owned(&key),
-                    (None, Some(thing)) => handle.put_owned(thing),
+                    (None, Some(thing)) => handle.insert_owned(thing),
                     (None, None) => None,
                 };
                 removed.map(|removed| Box::new(move || ignore(removed.key())) as Box<dyn Fn()>)
@@ -318,7 +318,7 @@ fn shared() -> Vec<Operation> {
         ("put an arc that is in use", |context| {
             let thing = Arc::new(Thing::new(context.key()));
             let (seat, ours) = (context.seat::<ArcSet>(), Arc::clone(&thing));
-            at!(seat, handle => handle.put(thing).map(Thing::key));
+            at!(seat, handle => handle.insert(thing).map(Thing::key));
             ours.key();
         }),
     ]
