@@ -7,13 +7,13 @@ use super::*;
 use crate::sync::{Arc as Shared, thread};
 use std::sync::Arc;
 
-const LOW: u32 = 0x11;
+pub(super) const LOW: u32 = 0x11;
 const HIGH: u32 = 1 << 31 | 0x22;
 
 #[derive(Debug)]
-struct Record {
-    key: u32,
-    value: u32,
+pub(super) struct Record {
+    pub(super) key: u32,
+    pub(super) value: u32,
 }
 
 impl Keyed for Record {
@@ -25,7 +25,7 @@ impl Keyed for Record {
 
 /// The key is its hash.
 #[derive(Clone, Copy, Debug, Default)]
-struct Plain(u64);
+pub(super) struct Plain(u64);
 
 impl Hasher for Plain {
     fn finish(&self) -> u64 {
@@ -46,12 +46,12 @@ impl BuildHasher for Plain {
     }
 }
 
-type Set = ItemSet<Arc<Record>, Plain>;
-type Access = QuietHandle<'static, Arc<Record>, Plain>;
+pub(super) type Set = ItemSet<Arc<Record>, Plain>;
+pub(super) type Access = QuietHandle<'static, Arc<Record>, Plain>;
 
 /// A set and one's own handle, made before the threads start.
-struct Member {
-    handle: Access,
+pub(super) struct Member {
+    pub(super) handle: Access,
     /// Dropped after the handle.
     set: Shared<Set>,
 }
@@ -64,7 +64,7 @@ impl Member {
         Self { handle: lasting.quiet_handle(), set }
     }
 
-    fn insert(&self, key: u32, value: u32) -> Option<u32> {
+    pub(super) fn insert(&self, key: u32, value: u32) -> Option<u32> {
         self.insert_kept(&record(key, value))
     }
 
@@ -72,21 +72,21 @@ impl Member {
         self.handle.insert(Arc::clone(record)).map(|record| record.value)
     }
 
-    fn get(&self, key: u32) -> Option<u32> {
+    pub(super) fn get(&self, key: u32) -> Option<u32> {
         self.handle.get(&key).map(|record| record.value)
     }
 
-    fn remove(&self, key: u32) -> Option<u32> {
+    pub(super) fn remove(&self, key: u32) -> Option<u32> {
         self.handle.remove(&key).map(|record| record.value)
     }
 
     /// Migrates to a table of `2^bits` places, to the end.
-    fn resize(&self, bits: u32) {
+    pub(super) fn resize(&self, bits: u32) {
         let core = &self.set.core;
         self.handle.visit(|visit| core.resize(visit, bits, |now, bits| now != bits)).unwrap();
     }
 
-    fn spawn<R: 'static>(
+    pub(super) fn spawn<R: 'static>(
         self,
         work: impl FnOnce(&mut Self) -> R + 'static,
     ) -> thread::JoinHandle<R> {
@@ -95,11 +95,11 @@ impl Member {
     }
 }
 
-fn record(key: u32, value: u32) -> Arc<Record> {
+pub(super) fn record(key: u32, value: u32) -> Arc<Record> {
     Arc::new(Record { key, value })
 }
 
-fn model(check: impl Fn() + Sync + Send + 'static) {
+pub(super) fn model(check: impl Fn() + Sync + Send + 'static) {
     crate::sync::model(2, check);
 }
 
@@ -108,7 +108,7 @@ fn sharded(shards: usize) -> Shared<Set> {
 }
 
 /// A set with one item, of value 10, in a table of four places: it fits into one of two.
-fn set_of(key: u32) -> (Shared<Set>, Member, Member) {
+pub(super) fn set_of(key: u32) -> (Shared<Set>, Member, Member) {
     let set = sharded(1);
     let (ours, theirs) = (Member::of(&set), Member::of(&set));
     ours.resize(2);

@@ -48,6 +48,8 @@ mod write;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod holes;
 #[cfg(all(test, quintet_loom))]
+mod loom_modify;
+#[cfg(all(test, quintet_loom))]
 mod loom_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod prepared;

@@ -89,3 +89,25 @@ fn shuttle_one_winner_per_key_while_the_set_grows() {
         assert_eq!(set.pin().iter_exact().count(), 8);
     });
 }
+
+/// Four threads count under the same keys while the set grows: nothing is lost, whichever way a count takes.
+#[test]
+fn shuttle_counts_are_exact_while_the_set_grows() {
+    model(2, |set| {
+        crew(&set, |handle, thread| {
+            let add = |old: &Record| Record { key: old.key, value: old.value + 1 };
+            for key in 0..6 {
+                let first = || Record { key, value: 1 };
+                if thread % 2 == 0 {
+                    handle.update_or_insert_with(&key, add, first);
+                } else {
+                    handle.set().update_or_insert(add, first());
+                }
+                handle.insert(Record { key: 100 + key * 4 + thread, value: 0 });
+                handle.quiescent();
+            }
+        });
+        assert!((0..6).all(|key| value(set.pin().get(&key)) == Some(4)), "a count is lost");
+        assert_eq!(set.len(), 6 + 24);
+    });
+}
