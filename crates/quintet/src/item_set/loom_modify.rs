@@ -77,6 +77,8 @@ fn loom_what_is_lent_is_kept() {
         let (set, ours, mut theirs) = set_of(LOW);
         let kept = record(LOW, 11);
         ours.handle.insert(Arc::clone(&kept));
+        // Nobody else is inside.
+        drop(ours);
         let other = crate::sync::thread::spawn(move || {
             theirs.remove(LOW);
             theirs.handle.flush();
