@@ -1,6 +1,6 @@
 //! The words of `ItemSet`: each operation by each way in, and what they promise among threads.
 
-use quintet::item_set::{Handle, Keyed, MappedRef, QuietHandle, Ref};
+use quintet::item_set::{Equivalent, Handle, Item, Keyed, MappedRef, QuietHandle, Ref};
 use quintet::{AllocError, Compute, ItemSet, Pages};
 use std::collections::BTreeSet;
 use std::mem::forget;
@@ -465,6 +465,66 @@ fn closures_that_panic_change_nothing() {
     by!(&set, &set.pin());
     by!(&set, &set.handle());
     by!(&set, &set.quiet_handle());
+}
+
+/// Has no key, it says, and the same as all others; and loses patience.
+struct Contrary(AtomicU64);
+
+impl Item for Contrary {
+    type Key = u64;
+    fn matches<Q: ?Sized + Equivalent<u64>>(&self, key: &Q) -> bool {
+        assert!(self.0.fetch_add(1, Ordering::Relaxed) < 100, "asked for ever");
+        key.equivalent(&u64::MAX)
+    }
+    fn same_key(&self, _: &Self) -> bool {
+        true
+    }
+    fn hash_key<H: std::hash::Hasher>(&self, state: &mut H) {
+        state.write_u64(1);
+    }
+}
+
+/// An item that contradicts itself is refused or lost: nobody goes round in circles.
+#[test]
+fn an_item_that_contradicts_itself_ends_every_operation() {
+    let set = ItemSet::<Box<Contrary>>::new();
+    let new = || Contrary(AtomicU64::new(0));
+    set.insert(new());
+    let refused = |work: &mut dyn FnMut()| {
+        let panic = catch_unwind(AssertUnwindSafe(work)).unwrap_err();
+        let text = panic.downcast_ref::<&str>().copied().unwrap_or("another");
+        assert!(text.contains("an item of the key it was called for"), "{text}");
+    };
+    refused(&mut || ignore(set.update_or_insert_with(&1, |_| new(), new)));
+    refused(&mut || ignore(set.compute(&1, |_| Compute::Insert(Box::new(new())))));
+    set.update_or_insert(|_| new(), new());
+    assert!(set.update(&1, |_| new()).is_none());
+    assert!(set.remove_if(&1, |_| true).is_ok_and(|removed| removed.is_none()));
+    // It agrees while it is made, and not afterwards.
+    let fickle = ItemSet::<Box<Fickle>>::new();
+    fickle.insert(Fickle::default());
+    fickle.update_or_insert_with(&1, |_| Fickle::default(), Fickle::default);
+    fickle.compute(&1, |_| Compute::Insert(Box::default()));
+}
+
+/// Is of the key when it is first asked, and never again; but always the same as others.
+#[derive(Default)]
+struct Fickle(AtomicU64);
+
+impl Item for Fickle {
+    type Key = u64;
+    fn matches<Q: ?Sized + Equivalent<u64>>(&self, _: &Q) -> bool {
+        let asked = self.0.fetch_add(1, Ordering::Relaxed);
+        assert!(asked < 100, "asked for ever");
+        asked == 0
+    }
+    fn same_key(&self, _: &Self) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+    fn hash_key<H: std::hash::Hasher>(&self, state: &mut H) {
+        state.write_u64(1);
+    }
 }
 
 /// An item is itself only.

@@ -10,7 +10,8 @@
 //! other by it.
 //! **U2.** What it answered is carried out under the lock of the item's shard, and only if the pointer that it was shown is in one of the tables. The section protects the
 //! item from the look until then, so that no other item can have come to lie at its address. An `Arc` that was taken out and put back is the item that was seen.
-//! **U3.** Where nothing was seen, the new item is placed only if there is none of its key, which the lock decides.
+//! **U3.** Where nothing was seen, the new item is placed only if there is none of its key, which the lock decides, by the same hash and the same question as the look: an item that contradicts
+//! itself would be absent to the one and present to the other for ever.
 //! **U4.** So the answer takes effect at the moment of the write, on what the closure was shown. If it comes too late somebody else's write has come between: all
 //! together never stand still.
 //! **U5.** What is made has the key it was made for: checked before the lock is taken. An item of another key would be lost in a place of a foreign hash.
@@ -76,9 +77,14 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         self.take(self.set().hash_of_item(seen), seen)
     }
 
-    /// Places `item` where nothing was seen, and returns it; or hands it back (U3).
-    fn add(&self, item: P) -> Result<Result<&P::Item, P>, AllocError> {
-        let (outcome, back) = self.write_item(Want::New, item)?;
+    /// Places `item` where nothing was seen that is the `same`, and returns it; or hands it back (U3).
+    fn add(
+        &self,
+        hash: u32,
+        same: impl Fn(*mut ()) -> bool,
+        item: P,
+    ) -> Result<Result<&P::Item, P>, AllocError> {
+        let (outcome, back) = self.write(hash, same, Want::New, Some(item))?;
         match back {
             Some(item) => Ok(Err(item)),
             None => Ok(Ok(self.show(outcome.item).unwrap_or_else(|| unreachable!("placed")))),
@@ -120,9 +126,15 @@ impl<'a, P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
         loop {
             let same = ItemSet::<P, S>::item_matcher(given.as_item());
             let Some(seen) = self.0.show(self.0.find_slowly(hash, same)) else {
-                match self.0.add(given)? {
-                    Ok(placed) => return Ok(placed),
-                    Err(back) => given = back,
+                let (outcome, back) = self.0.write_hashed(hash, Want::New, given)?;
+                match back {
+                    Some(item) => given = item,
+                    None => {
+                        return Ok(self
+                            .0
+                            .show(outcome.item)
+                            .unwrap_or_else(|| unreachable!("placed")));
+                    }
                 }
                 continue;
             };
@@ -158,7 +170,7 @@ impl<'a, P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
             let item = made.take().or_else(|| make.take().map(|make| make().into()));
             let item = item.unwrap_or_else(|| unreachable!("made once, and handed back since"));
             assert_key(item.as_item().matches(key));
-            match self.0.add(item)? {
+            match self.0.add(hash, ItemSet::<P, S>::matcher(key), item)? {
                 Ok(placed) => return Ok(placed),
                 Err(back) => made = Some(back),
             }
@@ -192,7 +204,7 @@ impl<'a, P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
                         Some(seen) => {
                             self.0.swap(hash, raw(seen), item)?.map(|swapped| swapped.after)
                         }
-                        None => self.0.add(item)?,
+                        None => self.0.add(hash, ItemSet::<P, S>::matcher(key), item)?,
                     };
                     let Ok(after) = placed else { continue };
                     Some(after)
