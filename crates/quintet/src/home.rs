@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// A table that a handle works on.
-pub(crate) struct Home<'t, T> {
+pub struct Home<'t, T> {
     table: NonNull<T>,
     share: Option<Arc<T>>,
     borrowed: PhantomData<&'t T>,

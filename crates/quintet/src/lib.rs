@@ -67,7 +67,8 @@ pub use word_map::WordMap;
 pub mod internal {
     pub use crate::reclaim::{
         Access, BATCH, BATCH_BYTES, Backlog, Books, Brief, Check, Domain, Freed, Handle, Held,
-        Hold, Offline, Peek, Pinned, QuietHandle, Retired, Section, Spot, ThreadSeat, Usual, Visit,
+        Hold, Offline, Peek, Pinned, QuietHandle, Retired, Section, Spot, Stay, ThreadSeat, Usual,
+        Visit,
     };
     pub use crate::region::heap::{Buffer, MAPPED_FROM, PIECE, Zeroed};
     pub use crate::sync::barrier::Barrier;

@@ -1,7 +1,7 @@
 //! `ItemSet` through the conformance suite.
 
-use quintet::item_set::{Handle, Keyed};
-use quintet::{ItemSet, Pages};
+use quintet::item_set::{Handle, Keyed, QuietHandle};
+use quintet::{Compute, ItemSet, Pages};
 use quintet_testkit::conformance::{GenericFamily, GenericMap, HandleUnderTest, TableUnderTest};
 use quintet_testkit::model::{Kind, Op, Ret};
 use std::hash::Hash;
@@ -21,43 +21,95 @@ impl<K: Hash + Eq, V> Keyed for Entry<K, V> {
 
 type Words = Entry<u64, u64>;
 
-/// A set of words as the suite sees it: by handles with quiet points, or by a guard for each operation.
-struct Set<const PIN: bool>(ItemSet<Box<Words>>);
+/// A set of words as the suite sees it, by one of its [ways in](Way).
+struct Set<const WAY: usize>(ItemSet<Box<Words>>);
 
-struct Access<'t, const PIN: bool>(&'t ItemSet<Box<Words>>, Handle<'t, Box<Words>>);
+/// The ways in.
+enum Way<'t> {
+    Table(&'t ItemSet<Box<Words>>),
+    Pin(&'t ItemSet<Box<Words>>),
+    Handle(Handle<'t, Box<Words>>),
+    Quiet(QuietHandle<'t, Box<Words>>),
+}
 
-/// The same operation through either access.
+const TABLE: usize = 0;
+const PIN: usize = 1;
+const HANDLE: usize = 2;
+const QUIET: usize = 3;
+
+/// The same operation by each way.
 macro_rules! apply {
     ($access:expr, $key:expr, $op:expr) => {{
         let (access, key) = ($access, $key);
-        let value = |found: Option<&Words>| Ret::Value(found.map(|item| item.value));
         let item = |value| Entry { key, value };
         match $op {
-            Op::Get => value(access.get(&key)),
+            Op::Get => Ret::Value(access.get(&key).map(|item| item.value)),
             Op::Contains => Ret::Flag(access.contains(&key)),
-            Op::Insert(new) => value(access.put(item(new))),
+            Op::Insert(new) => Ret::Value(access.insert(item(new)).map(|old| old.value)),
             Op::InsertNew(new) => Ret::Flag(access.insert_new(item(new)).is_ok()),
-            Op::GetOrInsert(new) => value(Some(access.get_or_insert_with(&key, || item(new)))),
-            Op::Remove => value(access.remove(&key)),
+            Op::GetOrInsert(new) => Ret::Value(Some(match new % 2 {
+                0 => access.get_or_insert_with(&key, || item(new)).value,
+                _ => access.get_or_insert(item(new)).value,
+            })),
+            Op::Replace(new) => Ret::Flag(access.replace(item(new)).is_ok()),
+            Op::Remove => Ret::Value(access.remove(&key).map(|old| old.value)),
+            Op::Delete => {
+                let removed = access.remove_if(&key, |_| true);
+                Ret::Flag(removed.unwrap_or_else(|_| panic!("agreed to")).is_some())
+            }
+            Op::CompareExchange { expected, new } => Ret::Exchanged(loop {
+                let Some(found) = access.get(&key) else { break Err(None) };
+                if found.value != expected {
+                    break Err(Some(found.value));
+                }
+                match access.compare_exchange(&found, item(new)) {
+                    Ok(old) => break Ok(old.value),
+                    Err(rejected) => match rejected.current.map(|now| now.value) {
+                        Some(value) if value == expected => {}
+                        other => break Err(other),
+                    },
+                }
+            }),
+            Op::FetchAdd(by) => {
+                let add = |found: Option<&Words>| {
+                    let old = found.map_or(0, |found| found.value);
+                    Compute::Insert(Box::new(item(old.wrapping_add(by))))
+                };
+                Ret::Value(access.compute(&key, add).before.map(|old| old.value))
+            }
+            Op::AddIfPresent(by) => {
+                let new = access.update(&key, |old| item(old.value.wrapping_add(by)));
+                Ret::Value(new.map(|new| new.value.wrapping_sub(by)))
+            }
             other => panic!("not offered: {other:?}"),
         }
     }};
 }
 
-impl<const PIN: bool> TableUnderTest for Set<PIN> {
+impl<const WAY: usize> TableUnderTest for Set<WAY> {
     const OPS: &'static [Kind] = &[
         Kind::Get,
         Kind::Contains,
         Kind::Insert,
         Kind::InsertNew,
         Kind::GetOrInsert,
+        Kind::Replace,
         Kind::Remove,
+        Kind::Delete,
+        Kind::CompareExchange,
+        Kind::FetchAdd,
+        Kind::AddIfPresent,
     ];
 
-    type Handle<'t> = Access<'t, PIN>;
+    type Handle<'t> = Way<'t>;
 
-    fn handle(&self) -> Access<'_, PIN> {
-        Access(&self.0, self.0.handle())
+    fn handle(&self) -> Way<'_> {
+        match WAY {
+            TABLE => Way::Table(&self.0),
+            PIN => Way::Pin(&self.0),
+            HANDLE => Way::Handle(self.0.handle()),
+            _ => Way::Quiet(self.0.quiet_handle()),
+        }
     }
 
     fn entries(&self) -> Option<usize> {
@@ -65,7 +117,7 @@ impl<const PIN: bool> TableUnderTest for Set<PIN> {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.0.memory_used()
+        self.0.memory_bytes()
     }
 
     fn try_with_capacity(entries: usize) -> Result<Self, String> {
@@ -74,17 +126,24 @@ impl<const PIN: bool> TableUnderTest for Set<PIN> {
     }
 }
 
-impl<const PIN: bool> HandleUnderTest for Access<'_, PIN> {
+impl HandleUnderTest for Way<'_> {
     fn apply(&mut self, key: u64, op: Op) -> Ret {
-        if PIN { apply!(&self.0.pin(), key, op) } else { apply!(&self.1, key, op) }
+        match self {
+            Self::Table(set) => apply!(set, key, op),
+            Self::Pin(set) => apply!(&set.pin(), key, op),
+            Self::Handle(handle) => apply!(handle, key, op),
+            Self::Quiet(handle) => apply!(&*handle, key, op),
+        }
     }
 
     fn quiet(&mut self) {
-        self.1.quiescent();
+        if let Self::Quiet(handle) = self {
+            handle.quiescent();
+        }
     }
 }
 
-fn usual(capacity: usize) -> Set<false> {
+fn usual(capacity: usize) -> Set<QUIET> {
     Set(ItemSet::with_capacity(capacity))
 }
 
@@ -95,10 +154,10 @@ quintet_testkit::table_tests!(usual;
 
 /// The same by guards, with one shard, other pages and another load: rare paths become common ones.
 mod tight {
-    use super::{ItemSet, Pages, Set, Words};
+    use super::{ItemSet, PIN, Pages, Set, Words};
 
-    fn tight(capacity: usize) -> Set<true> {
-        let builder = ItemSet::<Box<Words>>::builder().shards(1).load_factor(0.8);
+    fn tight(capacity: usize) -> Set<PIN> {
+        let builder = ItemSet::<Box<Words>>::builder().shards(1).max_load(0.8);
         let builder = builder.pages(Pages::Small);
         Set(builder.capacity(capacity).build())
     }
@@ -107,6 +166,32 @@ mod tight {
         oracle, linearizable, linearizable_while_growing, single_owner, tiny_table_64_threads,
         one_winner_per_key, thread_exit, thread_local_destruction, churn_keeps_memory_flat,
         removal_returns_memory);
+}
+
+/// By handles that are outside between operations.
+mod handles {
+    use super::{HANDLE, ItemSet, Set};
+
+    fn by_handles(capacity: usize) -> Set<HANDLE> {
+        Set(ItemSet::with_capacity(capacity))
+    }
+
+    quintet_testkit::table_tests!(by_handles;
+        oracle, linearizable, linearizable_while_growing, single_owner, one_winner_per_key,
+        thread_exit, thread_local_destruction, churn_keeps_memory_flat, removal_returns_memory);
+}
+
+/// By the set itself, with few shards.
+mod tables {
+    use super::{ItemSet, Set, TABLE, Words};
+
+    fn by_itself(capacity: usize) -> Set<TABLE> {
+        Set(ItemSet::<Box<Words>>::builder().shards(2).capacity(capacity).build())
+    }
+
+    quintet_testkit::table_tests!(by_itself;
+        oracle, linearizable, linearizable_while_growing, single_owner, tiny_table_64_threads,
+        thread_exit, thread_local_destruction, churn_keeps_memory_flat, removal_returns_memory);
 }
 
 /// The set as a map of any types.
@@ -132,7 +217,7 @@ where
     }
 
     fn insert(&self, key: K, value: V) {
-        self.0.pin().put(Entry { key, value });
+        self.0.insert(Entry { key, value });
     }
 
     fn get_with<R>(&self, key: &K, show: impl FnOnce(Option<&V>) -> R) -> R {
@@ -140,7 +225,7 @@ where
     }
 
     fn remove(&self, key: &K) -> bool {
-        self.0.pin().remove(key).is_some()
+        self.0.remove(key).is_some()
     }
 
     fn entries(&self) -> usize {

@@ -155,22 +155,26 @@ impl Keyed for Record {
     }
 }
 
-/// Writers replace and remove boxed items while readers follow references to them.
+/// Writers replace, change and remove boxed items while readers follow references to them, by every way in.
 fn item_set() {
     let set = Arc::new(ItemSet::<Box<Record>>::new());
     let task = |thread: u64, set: Arc<ItemSet<Box<Record>>>| -> Box<dyn FnOnce() + Send> {
         Box::new(move || {
-            let mut handle = set.handle();
+            let (mut handle, own) = (set.quiet_handle(), set.owned_handle());
             for round in 0..6_000u64 {
                 let key = (round * 7 + thread) % 512;
+                let right = |record: &Record| assert_eq!(record.value % 512, key);
                 if thread < 2 {
-                    if let Some(record) = handle.get(&key) {
-                        assert_eq!(record.value % 512, key);
-                    }
+                    handle.get(&key).into_iter().for_each(right);
+                    let lent = [own.get(&key), set.get(&key)];
+                    lent.iter().flatten().for_each(|record| right(record));
+                } else if round % 7 == 0 {
+                    let next = |old: &Record| Record { key, value: old.value + 512 };
+                    own.update(&key, next).iter().for_each(|record| right(record));
                 } else if round % 5 == 0 {
                     handle.remove(&key);
                 } else {
-                    handle.put(Box::new(Record { key, value: key + 512 * round }));
+                    handle.insert(Box::new(Record { key, value: key + 512 * round }));
                 }
                 if round % 32 == 0 {
                     handle.quiescent();

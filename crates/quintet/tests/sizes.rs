@@ -82,7 +82,7 @@ fn small_tables_are_small() {
     assert!(first <= WORDS_FIRST && further <= FURTHER, "WordMap: {first}, {further}");
     println!("WordMap: {first} bytes with one entry, {further} more with each further thread");
     let (first, further) = first_and_further(ItemSet::<Box<Record>>::new, |set, key| {
-        set.pin().put(Record(key));
+        set.insert(Record(key));
     });
     assert!(first <= ONE && further <= FURTHER, "ItemSet: {first}, {further}");
     println!("ItemSet: {first} bytes with one entry, {further} more with each further thread");

@@ -3,10 +3,11 @@
 
 use quintet::ItemSet;
 use quintet::access::Hold;
-use quintet::item_set::{Handle, Item, Keyed};
+use quintet::item_set::{Equivalent, Inside, Item, Keyed};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::mem::forget;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -52,13 +53,13 @@ impl Drop for Record {
 impl Item for Record {
     type Key = u64;
 
-    fn matches(&self, key: &u64) -> bool {
+    fn matches<Q: ?Sized + Equivalent<u64>>(&self, key: &Q) -> bool {
         self.assert_alive();
         // Gone with the other locals of a thread that ends.
         if let Ok(Some(inside)) = INSIDE.try_with(|slot| slot.borrow_mut().take()) {
             inside();
         }
-        self.key == *key
+        key.equivalent(&self.key)
     }
     fn same_key(&self, other: &Self) -> bool {
         other.assert_alive();
@@ -92,13 +93,13 @@ type Set<S = Same> = ItemSet<Box<Record>, S>;
 /// A set in the middle of a migration, and the key of an item that is in its old table only.
 fn migrating() -> (&'static Set, u64) {
     let set: &'static Set = Box::leak(Box::new(ItemSet::builder().hasher(Same).build()));
-    let handle = set.handle();
+    let handle = set.quiet_handle();
     let mut key = 0;
     while set.stats().migrating.is_none() {
-        handle.put(Record::new(key, 0));
+        handle.insert(Record::new(key, 0));
         key += 1;
     }
-    handle.put(Record::new(key, 0));
+    handle.insert(Record::new(key, 0));
     // What was put before the migration began and lies behind the others is moved last.
     (set, key - 2)
 }
@@ -106,10 +107,10 @@ fn migrating() -> (&'static Set, u64) {
 /// Inside of a lookup: the item is replaced in both tables, the old table leaves the set, and the item is freed. The old table still has a link to
 /// it, and is where the lookup goes on. A read of the same seat announces the present era.
 fn replaced_in_the_old_table(set: &'static Set, victim: u64, read: impl FnOnce()) {
-    let mut handle = set.handle();
-    handle.put(Record::new(0, 1));
+    let mut handle = set.quiet_handle();
+    handle.insert(Record::new(0, 1));
     handle.flush();
-    handle.put(Record::new(victim, 1));
+    handle.insert(Record::new(victim, 1));
     assert!(handle.iter().next().is_some(), "the migration is over");
     assert_eq!(handle.remove(&victim).map(|item| item.value), Some(1));
     handle.flush();
@@ -118,7 +119,10 @@ fn replaced_in_the_old_table(set: &'static Set, victim: u64, read: impl FnOnce()
     read();
 }
 
-fn lookup_beside<A: Hold>(handle: &'static Handle<'static, Box<Record>, Same, A>, victim: u64) {
+fn lookup_beside<A: Hold, H: Deref<Target = ItemSet<Box<Record>, Same>>>(
+    handle: &'static Inside<A, H>,
+    victim: u64,
+) {
     let set = handle.set();
     in_the_next_match(move || {
         replaced_in_the_old_table(set, victim, move || assert!(handle.get(&0).is_some()));
@@ -132,7 +136,7 @@ fn lookup_beside<A: Hold>(handle: &'static Handle<'static, Box<Record>, Same, A>
 #[test]
 fn a_read_inside_matches_does_not_vouch_for_the_old_table_of_a_handle() {
     let (set, victim) = migrating();
-    lookup_beside(Box::leak(Box::new(set.handle())), victim);
+    lookup_beside(Box::leak(Box::new(set.quiet_handle())), victim);
 }
 
 #[test]
@@ -145,8 +149,8 @@ fn a_read_inside_matches_does_not_vouch_for_the_old_table_of_a_guard() {
 #[test]
 fn a_foreign_hash_finds_nothing_and_breaks_nothing() {
     let set = ItemSet::<Box<Record>>::new();
-    let handle = set.handle();
-    (0..1_000).for_each(|key| assert!(handle.put(Record::new(key, 0)).is_none()));
+    let handle = set.quiet_handle();
+    (0..1_000).for_each(|key| assert!(handle.insert(Record::new(key, 0)).is_none()));
     let hashes = (0..64).map(|bits| bits << 16).chain([1, u32::MAX, u32::MAX - 1, 0x8000]);
     for hash in hashes {
         // Debug builds say that the hash is another key's.
@@ -171,7 +175,7 @@ fn a_foreign_hash_finds_nothing_and_breaks_nothing() {
     }
     handle.iter().for_each(Record::assert_alive);
     handle.clear();
-    handle.put(Record::new(1, 1));
+    handle.insert(Record::new(1, 1));
     assert_eq!(handle.get(&1).map(|item| item.value), Some(1));
 }
 
@@ -193,8 +197,8 @@ impl Liar {
 impl Item for Liar {
     type Key = u64;
 
-    fn matches(&self, key: &u64) -> bool {
-        (self.key == *key) != (Self::draw(&self.lies) % 30 == 0)
+    fn matches<Q: ?Sized + Equivalent<u64>>(&self, key: &Q) -> bool {
+        (key.equivalent(&self.key)) != (Self::draw(&self.lies) % 30 == 0)
     }
     fn same_key(&self, other: &Self) -> bool {
         self.matches(&other.key)
@@ -221,7 +225,7 @@ fn an_item_that_lies_is_dropped_once() {
                 _ => {
                     let item = Arc::new(Liar { key, lies: Arc::clone(&row) });
                     kept.push([Arc::clone(&item), Arc::clone(&item)]);
-                    set.pin().put(item);
+                    set.pin().insert(item);
                 }
             }
         }
@@ -235,9 +239,9 @@ type Plain = ItemSet<Box<Record>>;
 
 /// Replaces, grows, shrinks and frees.
 fn churn(set: &Plain) {
-    let mut handle = set.handle();
+    let mut handle = set.quiet_handle();
     for key in 0..2_000 {
-        handle.put(Record::new(key, 1));
+        handle.insert(Record::new(key, 1));
     }
     handle.retain(|item| item.key < 10);
     handle.shrink_to_fit();
@@ -248,12 +252,12 @@ fn churn(set: &Plain) {
 #[test]
 fn what_is_forgotten_holds_memory_back_at_worst() {
     let set = Plain::new();
-    let mut handle = set.handle();
-    handle.put(Record::new(1, 1));
+    let mut handle = set.quiet_handle();
+    handle.insert(Record::new(1, 1));
     forget(handle.remove_owned(&1));
     forget(handle.offline());
     forget(set.pin());
-    forget(set.handle());
+    forget(set.quiet_handle());
     churn(&set);
     assert_eq!(handle.get(&1).map(|item| item.value), Some(1));
     handle.quiescent();
@@ -268,13 +272,13 @@ fn what_is_forgotten_holds_memory_back_at_worst() {
 fn a_thread_that_forgot_a_guard_ends_while_the_set_goes() {
     for turn in 0..200 {
         let set = Arc::new(Plain::new());
-        set.pin().put(Record::new(1, 1));
+        set.pin().insert(Record::new(1, 1));
         let shared = Arc::clone(&set);
         let gone = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&gone);
         let thread = std::thread::spawn(move || {
             forget(shared.pin());
-            shared.pin().put(Record::new(1, turn));
+            shared.pin().insert(Record::new(1, turn));
             // Its seat is given up when its locals go, which is after this.
             drop(shared);
             ended.store(true, Ordering::Release);
@@ -296,10 +300,15 @@ struct Late(Arc<Plain>);
 
 impl Drop for Late {
     fn drop(&mut self) {
-        self.0.pin().put(Record::new(2, 2));
+        self.0.pin().insert(Record::new(2, 2));
         forget(self.0.pin());
         churn(&self.0);
-        assert_eq!(self.0.pin().iter().count(), 10);
+        let own = self.0.owned_handle();
+        let lent = [own.get(&2), self.0.get(&2)];
+        forget(self.0.get(&2));
+        assert_eq!(own.update(&2, |old| Record::new(2, old.value)).map(|new| new.value), Some(1));
+        lent.iter().flatten().for_each(|item| item.assert_alive());
+        assert_eq!((self.0.pin().iter().count(), self.0.iter().count()), (10, 10));
     }
 }
 
@@ -311,10 +320,10 @@ fn a_set_is_used_while_the_locals_of_a_thread_go() {
         let set_up = move || {
             // Locals go in the order opposite to that of their first use.
             if first {
-                shared.pin().put(Record::new(1, 1));
+                shared.pin().insert(Record::new(1, 1));
             }
             LATE.set(Some(Late(Arc::clone(&shared))));
-            shared.pin().put(Record::new(1, 1));
+            shared.pin().insert(Record::new(1, 1));
         };
         std::thread::spawn(set_up).join().unwrap();
         assert_eq!(set.pin().get(&2).map(|item| item.value), Some(1));
@@ -326,14 +335,14 @@ fn extremes_of_capacity_are_errors() {
     for capacity in [usize::MAX, isize::MAX as usize, usize::MAX / 32, 1 << 48] {
         assert!(Plain::builder().capacity(capacity).try_build().is_err());
         let set = Plain::new();
-        assert!(set.handle().try_reserve(capacity).is_err());
-        set.pin().put(Record::new(1, 1));
+        assert!(set.quiet_handle().try_reserve(capacity).is_err());
+        set.pin().insert(Record::new(1, 1));
         assert!(set.pin().try_reserve(capacity).is_err());
         assert!(set.pin().get(&1).is_some());
     }
     for (capacity, shards) in [(0, 0), (1, 1), (1, usize::MAX), (0, 3)] {
         let set = Plain::builder().capacity(capacity).shards(shards).build();
-        set.pin().put(Record::new(u64::MAX, 1));
+        set.pin().insert(Record::new(u64::MAX, 1));
         set.pin().shrink_to_fit();
         assert!(set.pin().get(&u64::MAX).is_some());
     }
@@ -361,11 +370,11 @@ impl Keyed for Nothing {
 #[test]
 fn items_without_a_size_are_dropped_once_each() {
     let set = ItemSet::<Box<Nothing>>::new();
-    let mut handle = set.handle();
-    assert!(handle.put(Nothing).is_none() && handle.put(Nothing).is_some());
+    let mut handle = set.quiet_handle();
+    assert!(handle.insert(Nothing).is_none() && handle.insert(Nothing).is_some());
     assert!(handle.insert_new(Nothing).is_err() && handle.remove(&()).is_some());
     assert!(handle.remove(&()).is_none());
-    handle.put(Nothing);
+    handle.insert(Nothing);
     assert_eq!(handle.iter().count(), 1);
     handle.flush();
     drop(handle);
@@ -389,8 +398,8 @@ fn items_of_large_alignment_lie_where_they_must() {
     let boxed = ItemSet::<Box<Page>>::new();
     let shared = ItemSet::<Arc<Page>>::new();
     for key in 0..100 {
-        boxed.pin().put(Page(key));
-        shared.pin().put(Page(key));
+        boxed.pin().insert(Page(key));
+        shared.pin().insert(Page(key));
     }
     let (boxed, shared) = (boxed.pin(), shared.pin());
     for page in boxed.iter().chain(shared.iter()) {
@@ -406,13 +415,13 @@ fn items_of_large_alignment_lie_where_they_must() {
 fn a_forked_child_uses_the_set() {
     let set = Plain::new();
     churn(&set);
-    let handle = set.handle();
+    let handle = set.quiet_handle();
     // SAFETY: the child works on this set, which no other thread knows, and leaves without unwinding or running destructors.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let worked = catch_unwind(AssertUnwindSafe(|| {
             churn(&set);
-            handle.put(Record::new(100, 1));
+            handle.insert(Record::new(100, 1));
             set.pin().get(&5).is_some() && handle.iter().count() == 11
         }));
         // SAFETY: ends the child at once.

@@ -4,9 +4,11 @@
 //! after its drop.
 
 use quintet::ItemSet;
-use quintet::item_set::Item;
+use quintet::access::Hold;
+use quintet::item_set::{Equivalent, Inside, Item};
 use std::cell::{Cell, RefCell};
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
@@ -44,6 +46,7 @@ fn come_by(place: Place) {
 static ALIVE: AtomicIsize = AtomicIsize::new(0);
 const WHOLE: u64 = 0x0f1d_ea5e_5eed_a11e;
 
+#[derive(PartialEq, Eq)]
 struct Key(u64);
 
 impl Hash for Key {
@@ -80,11 +83,11 @@ impl Drop for Record {
 impl Item for Record {
     type Key = Key;
 
-    fn matches(&self, key: &Key) -> bool {
+    fn matches<Q: ?Sized + Equivalent<Key>>(&self, key: &Q) -> bool {
         self.assert_whole();
         come_by(Matches);
         self.assert_whole();
-        self.key == key.0
+        key.equivalent(&Key(self.key))
     }
     fn same_key(&self, other: &Self) -> bool {
         self.assert_whole();
@@ -104,14 +107,14 @@ const KEYS: u64 = 100;
 fn read(set: &Arc<Set>) {
     let pin = set.pin();
     (0..KEYS).filter_map(|key| pin.get(&Key(key))).for_each(Record::assert_whole);
-    set.handle().get(&Key(1)).into_iter().for_each(Record::assert_whole);
+    set.quiet_handle().get(&Key(1)).into_iter().for_each(Record::assert_whole);
 }
 
 fn write(set: &Arc<Set>) {
-    set.pin().put(Record::new(1));
-    set.handle().put(Record::new(2));
+    set.pin().insert(Record::new(1));
+    set.quiet_handle().insert(Record::new(2));
     set.pin().remove(&Key(3));
-    set.pin().put(Record::new(3));
+    set.pin().insert(Record::new(3));
 }
 
 fn iterate(set: &Arc<Set>) {
@@ -120,10 +123,10 @@ fn iterate(set: &Arc<Set>) {
 }
 
 fn grow(set: &Arc<Set>) {
-    let mut handle = set.handle();
+    let mut handle = set.quiet_handle();
     handle.reserve(10_000);
     for key in 1_000..2_000 {
-        handle.put(Record::new(key));
+        handle.insert(Record::new(key));
     }
     handle.retain(|item| item.key < KEYS);
     handle.shrink_to_fit();
@@ -134,13 +137,13 @@ fn drop_an_owner(set: &Arc<Set>) {
     drop(Arc::clone(set));
     // Another set, whole: the last of its owners.
     let other = Set::new();
-    if catch_unwind(AssertUnwindSafe(|| other.pin().put(Record::new(1)).is_none())).is_ok() {
+    if catch_unwind(AssertUnwindSafe(|| other.pin().insert(Record::new(1)).is_none())).is_ok() {
         other.pin().clear();
     }
 }
 
 fn come_and_go(set: &Arc<Set>) {
-    let mut handle = set.handle();
+    let mut handle = set.quiet_handle();
     drop(handle.offline());
     handle.quiescent();
     std::mem::forget(set.pin());
@@ -164,16 +167,16 @@ const DEEDS: [(&str, Deed); 7] = [
 
 /// Operations that come by all places, by a handle and by a guard.
 fn operate(set: &Set) {
-    fn each<E: quintet::access::Hold>(
-        handle: &quintet::item_set::Handle<'_, Box<Record>, impl std::hash::BuildHasher, E>,
+    fn each<S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<Box<Record>, S>>>(
+        handle: &Inside<A, H>,
     ) {
         assert!(handle.get(&Key(1)).is_some());
-        handle.put(Record::new(1));
+        handle.insert(Record::new(1));
         let _ = handle.insert_new(Record::new(1));
         let _ = handle.replace(Record::new(1));
-        drop(handle.put_owned(Record::new(4)));
+        drop(handle.insert_owned(Record::new(4)));
         drop(handle.remove_owned(&Key(4)));
-        handle.put(Record::new(4));
+        handle.insert(Record::new(4));
         handle.remove(&Key(5));
         handle.get_or_insert_with(&Key(5), || {
             come_by(Make);
@@ -189,7 +192,7 @@ fn operate(set: &Set) {
         handle.get_many(&[Key(1), Key(2), Key(3), Key(KEYS)], &mut found);
         found.into_iter().flatten().for_each(Record::assert_whole);
     }
-    let mut handle = set.handle();
+    let mut handle = set.quiet_handle();
     each(&handle);
     handle.flush();
     each(&set.pin());
@@ -200,7 +203,7 @@ fn operate(set: &Set) {
 /// One combination, from inside the operation that comes by first. Says whether its place was come by.
 fn happens(place: Place, name: &str, deed: Deed) -> bool {
     let set = Arc::new(Set::new());
-    (0..KEYS).for_each(|key| assert!(set.pin().put(Record::new(key)).is_none()));
+    (0..KEYS).for_each(|key| assert!(set.pin().insert(Record::new(key)).is_none()));
     DONE.set(false);
     PLAN.with_borrow_mut(|plan| *plan = Some((place, deed, Arc::clone(&set))));
     let ended = catch_unwind(AssertUnwindSafe(|| operate(&set)));

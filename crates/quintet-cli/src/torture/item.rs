@@ -2,8 +2,8 @@
 
 use super::verdict::Verdict;
 use super::{Check, Order, linear};
-use quintet::ItemSet;
-use quintet::item_set::{Handle, Keyed};
+use quintet::item_set::{Handle, Keyed, QuietHandle};
+use quintet::{Compute, ItemSet};
 use quintet_testkit::conformance::{HandleUnderTest, TableUnderTest};
 use quintet_testkit::model::{Kind, Op, Ret};
 use quintet_testkit::stress::derive;
@@ -14,17 +14,22 @@ pub(super) fn checks() -> Vec<Check> {
     vec![
         Check { name: "histories are linearizable", run: histories },
         Check { name: "by guards, with one lock, too", run: tight_histories },
+        Check { name: "by handles, and by the set itself", run: outer_histories },
         Check { name: "own keys, from a tiny table", run: own_keys },
     ]
 }
 
 fn histories(order: &Order) -> Verdict {
-    counted(|| linear::histories(order, || Set::<false>(ItemSet::new())))
+    counted(|| linear::histories(order, || Set::<QUIET>(ItemSet::new())))
 }
 
 fn tight_histories(order: &Order) -> Verdict {
-    let tight = || ItemSet::<Box<Record>>::builder().shards(1).load_factor(0.8).build();
-    counted(|| linear::histories(order, || Set::<true>(tight())))
+    let tight = || ItemSet::<Box<Record>>::builder().shards(1).max_load(0.8).build();
+    counted(|| linear::histories(order, || Set::<PIN>(tight())))
+}
+
+fn outer_histories(order: &Order) -> Verdict {
+    counted(|| linear::histories(order, || Set::<OUTSIDE>(ItemSet::new())))
 }
 
 /// Every thread puts, replaces and removes keys of its own and knows each answer; every round begins with an empty set.
@@ -40,7 +45,8 @@ fn own_keys(order: &Order) -> Verdict {
                     let (set, lost) = (&set, &lost);
                     let base = derive(order.seed, round) << 20;
                     scope.spawn(move || {
-                        let wrong = own(&mut set.handle(), base, thread, order.threads as u64);
+                        let wrong =
+                            own(&mut set.quiet_handle(), base, thread, order.threads as u64);
                         lost.fetch_add(wrong, Ordering::Relaxed);
                     });
                 }
@@ -59,14 +65,14 @@ const KEYS: u64 = 30_000;
 const KEPT: u64 = KEYS / 3;
 
 /// Counts wrong answers: keys that were lost, or came back, or whose item was freed while it was shown.
-fn own(handle: &mut Handle<'_, Box<Record>>, base: u64, thread: u64, threads: u64) -> u64 {
+fn own(handle: &mut QuietHandle<'_, Box<Record>>, base: u64, thread: u64, threads: u64) -> u64 {
     let key = |index: u64| base.wrapping_add(index * threads + thread);
     let mut wrong = 0;
     let mut expect = |right: bool| wrong += u64::from(!right);
     let number = |found: Option<&Record>| found.map(Record::number);
     for index in 0..KEYS {
-        expect(handle.put(Record::new(key(index), index)).is_none());
-        let replaced = number(handle.put(Record::new(key(index), index + 1)));
+        expect(handle.insert(Record::new(key(index), index)).is_none());
+        let replaced = number(handle.insert(Record::new(key(index), index + 1)));
         expect(replaced == Some(index));
         if index % 3 != 0 {
             expect(number(handle.remove(&key(index))) == Some(index + 1));
@@ -129,45 +135,87 @@ impl Keyed for Record {
     }
 }
 
-/// A set as the test kit sees it: by handles, or by a guard for each operation if `PIN`.
-struct Set<const PIN: bool>(ItemSet<Box<Record>>);
+/// A set as the test kit sees it, by one of the [ways in](Access).
+struct Set<const WAY: usize>(ItemSet<Box<Record>>);
 
-struct Access<'t, const PIN: bool>(Handle<'t, Box<Record>>);
+/// By quiet handles, by a guard for each operation, or by a handle and the set itself in turn.
+enum Access<'t> {
+    Quiet(QuietHandle<'t, Box<Record>>),
+    Pin(&'t ItemSet<Box<Record>>),
+    Outside(Handle<'t, Box<Record>>, bool),
+}
 
-impl<const PIN: bool> TableUnderTest for Set<PIN> {
-    const OPS: &'static [Kind] =
-        &[Kind::Get, Kind::Insert, Kind::InsertNew, Kind::GetOrInsert, Kind::Remove];
-    type Handle<'t> = Access<'t, PIN>;
+const QUIET: usize = 0;
+const PIN: usize = 1;
+const OUTSIDE: usize = 2;
 
-    fn handle(&self) -> Access<'_, PIN> {
-        Access(self.0.handle())
+impl<const WAY: usize> TableUnderTest for Set<WAY> {
+    const OPS: &'static [Kind] = &[
+        Kind::Get,
+        Kind::Insert,
+        Kind::InsertNew,
+        Kind::GetOrInsert,
+        Kind::Remove,
+        Kind::Delete,
+        Kind::FetchAdd,
+        Kind::AddIfPresent,
+    ];
+    type Handle<'t> = Access<'t>;
+
+    fn handle(&self) -> Access<'_> {
+        match WAY {
+            QUIET => Access::Quiet(self.0.quiet_handle()),
+            PIN => Access::Pin(&self.0),
+            _ => Access::Outside(self.0.handle(), false),
+        }
     }
 }
 
-/// The same operation through either access.
+/// The same operation by each way.
 macro_rules! apply {
     ($access:expr, $key:expr, $op:expr) => {{
         let (access, key) = ($access, $key);
-        let value = |found: Option<&Record>| Ret::Value(found.map(Record::number));
-        match $op {
-            Op::Get => value(access.get(&key)),
-            Op::Insert(new) => value(access.put(Record::new(key, new))),
-            Op::InsertNew(new) => Ret::Flag(access.insert_new(Record::new(key, new)).is_ok()),
-            Op::GetOrInsert(new) => {
-                value(Some(access.get_or_insert_with(&key, || Record::new(key, new))))
+        let record = |value| Record::new(key, value);
+        Ret::Value(match $op {
+            Op::Get => access.get(&key).map(|found| found.number()),
+            Op::Insert(new) => access.insert(record(new)).map(|old| old.number()),
+            Op::InsertNew(new) => return Ret::Flag(access.insert_new(record(new)).is_ok()),
+            Op::GetOrInsert(new) => Some(access.get_or_insert_with(&key, || record(new)).number()),
+            Op::Remove => access.remove(&key).map(|old| old.number()),
+            Op::Delete => {
+                return Ret::Flag(access.remove_if(&key, |_| true).is_ok_and(|old| old.is_some()));
             }
-            Op::Remove => value(access.remove(&key)),
+            Op::FetchAdd(by) => {
+                let add = |found: Option<&Record>| {
+                    let old = found.map_or(0, Record::number);
+                    Compute::Insert(Box::new(record(old.wrapping_add(by))))
+                };
+                access.compute(&key, add).before.map(|old| old.number())
+            }
+            Op::AddIfPresent(by) => {
+                let new = access.update(&key, |old| record(old.number().wrapping_add(by)));
+                new.map(|new| new.number().wrapping_sub(by))
+            }
             other => unreachable!("{other:?} is not offered"),
-        }
+        })
     }};
 }
 
-impl<const PIN: bool> HandleUnderTest for Access<'_, PIN> {
+impl HandleUnderTest for Access<'_> {
     fn apply(&mut self, key: u64, op: Op) -> Ret {
-        if PIN { apply!(&self.0.set().pin(), key, op) } else { apply!(&self.0, key, op) }
+        match self {
+            Self::Quiet(handle) => apply!(&*handle, key, op),
+            Self::Pin(set) => apply!(&set.pin(), key, op),
+            Self::Outside(handle, by_handle) => {
+                *by_handle ^= true;
+                if *by_handle { apply!(&*handle, key, op) } else { apply!(handle.set(), key, op) }
+            }
+        }
     }
 
     fn quiet(&mut self) {
-        self.0.quiescent();
+        if let Self::Quiet(handle) = self {
+            handle.quiescent();
+        }
     }
 }

@@ -282,11 +282,11 @@ mod tests {
     #[test]
     fn a_root_of_a_later_era_is_not_at_hand() {
         let set = ItemSet::<Box<Record>>::new();
-        let mut writer = set.handle();
-        writer.put(record(1, 10));
+        let mut writer = set.quiet_handle();
+        writer.insert(record(1, 10));
         let section = set.core.domain.pin();
         assert!(set.core.alone_at(&section.peek()).is_some());
-        writer.put(record(1, 11));
+        writer.insert(record(1, 11));
         writer.flush();
         assert!(set.core.alone_at(&section.peek()).is_none());
         assert!(!section.check() && section.check(), "announced");

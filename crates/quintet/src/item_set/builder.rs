@@ -80,21 +80,13 @@ impl Settings {
 /// Sets up an [`ItemSet`].
 ///
 /// ```
-/// use quintet::{ItemSet, item_set::Keyed};
+/// use quintet::ItemSet;
 ///
-/// struct Word(String);
-/// impl Keyed for Word {
-///     type Key = str;
-///     fn key(&self) -> &str {
-///         &self.0
-///     }
-/// }
-///
-/// let set = ItemSet::<Box<Word>>::builder().capacity(10_000).shards(64).build();
-/// set.pin().put(Word("apple".into()));
-/// assert!(set.pin().get("apple").is_some());
+/// let set = ItemSet::<Box<String>>::builder().capacity(10_000).shards(64).build();
+/// set.insert("apple".to_string());
+/// assert!(set.contains("apple"));
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct ItemSetBuilder<P, S = DefaultHashBuilder> {
     items: PhantomData<fn() -> P>,
@@ -128,7 +120,7 @@ const SMALL: bool = !MODEL;
 const QUOTA: usize = if MODEL { 4 } else { 42 };
 
 impl<P: Pointer, S> ItemSetBuilder<P, S> {
-    /// Room for this many items before the first growth. 0, the default, allocates nothing until the first put.
+    /// Room for this many items before the first growth. 0, the default, allocates nothing until the first insert.
     pub fn capacity(mut self, items: usize) -> Self {
         self.capacity = items;
         self
@@ -136,7 +128,8 @@ impl<P: Pointer, S> ItemSetBuilder<P, S> {
 
     /// The share of the places that are dealt out before the table is left: 0.5 to 0.8, by default 0.7. Values outside are brought
     /// to the nearest end. Less means faster misses, more means less memory.
-    pub fn load_factor(mut self, ratio: f64) -> Self {
+    #[doc(alias = "load_factor")]
+    pub fn max_load(mut self, ratio: f64) -> Self {
         self.load_factor = if ratio.is_nan() { LOAD_FACTOR } else { ratio.clamp(0.5, 0.8) };
         self
     }
@@ -154,19 +147,17 @@ impl<P: Pointer, S> ItemSetBuilder<P, S> {
         self
     }
 
-    /// Whether [iteration](super::Handle::iter) follows the order of first insertion, until the set is first rebuilt: that is, until it grows
+    /// Whether [iteration](super::ItemSet::iter) follows the order of first insertion, until the set is first rebuilt: that is, until it grows
     /// beyond its [`capacity`](Self::capacity), shrinks or is compacted. By default it does not, since all inserts have to agree on the order, by one counter:
     /// threads that insert at the same time take it from each other.
     ///
     /// ```
-    /// # use quintet::{ItemSet, item_set::Keyed};
-    /// # struct Word(String);
-    /// # impl Keyed for Word { type Key = str; fn key(&self) -> &str { &self.0 } }
-    /// let set = ItemSet::<Box<Word>>::builder().capacity(100).ordered(true).build();
+    /// # use quintet::ItemSet;
+    /// let set = ItemSet::<Box<String>>::builder().capacity(100).ordered(true).build();
     /// for word in ["one", "two", "three"] {
-    ///     set.pin().put(Word(word.into()));
+    ///     set.insert(word.to_string());
     /// }
-    /// let words: Vec<_> = set.pin().iter().map(|word| word.0.clone()).collect();
+    /// let words: Vec<_> = set.iter().map(|word| word.clone()).collect();
     /// assert_eq!(words, ["one", "two", "three"]);
     /// ```
     pub fn ordered(mut self, ordered: bool) -> Self {

@@ -18,7 +18,7 @@ type Set = ItemSet<Arc<Record>>;
 fn migrating(items: u64, bits: u32) -> Set {
     let set = Set::builder().shards(4).build();
     let pin = set.pin();
-    (0..items).for_each(|key| assert!(pin.put(record(key, 0)).is_none()));
+    (0..items).for_each(|key| assert!(pin.insert(record(key, 0)).is_none()));
     pin.visit(|visit| {
         set.core.settle(visit).unwrap();
         set.core.start_for_test(visit, bits);
@@ -39,11 +39,11 @@ fn reads_between_two_tables_are_those_of_one_set() {
     let pin = set.pin();
     for key in 0..40 {
         assert_eq!(value(&set, key), Some(0), "not copied yet");
-        assert_eq!(pin.put(record(key, 1)).map(|old| old.value), Some(0));
+        assert_eq!(pin.insert(record(key, 1)).map(|old| old.value), Some(0));
         assert_eq!(value(&set, key), Some(1));
         assert_eq!(pin.remove(&key).map(|old| old.value), Some(1));
         assert_eq!(value(&set, key), None, "a stale copy shows through");
-        assert!(pin.put(record(key, 2)).is_none());
+        assert!(pin.insert(record(key, 2)).is_none());
         assert_eq!(value(&set, key), Some(2));
     }
 }
@@ -76,9 +76,9 @@ struct Counting(u64);
 
 impl Item for Counting {
     type Key = u64;
-    fn matches(&self, key: &u64) -> bool {
+    fn matches<Q: ?Sized + Equivalent<u64>>(&self, key: &Q) -> bool {
         CALLS.set(CALLS.get() + 1);
-        self.0 == *key
+        key.equivalent(&self.0)
     }
     fn same_key(&self, other: &Self) -> bool {
         CALLS.set(CALLS.get() + 1);
@@ -95,7 +95,7 @@ impl Item for Counting {
 fn migration_runs_no_user_code() {
     let set = ItemSet::<Box<Counting>>::with_capacity(1_000);
     let pin = set.pin();
-    (0..1_000).for_each(|key| assert!(pin.put(Counting(key)).is_none()));
+    (0..1_000).for_each(|key| assert!(pin.insert(Counting(key)).is_none()));
     let before = CALLS.get();
     assert!(before >= 1_000);
     pin.reserve(100_000);
@@ -118,7 +118,7 @@ fn chunks_in_sleeping_hands_are_done_by_others() {
     });
     assert_eq!(dealt.0, dealt.1, "the cursor is past the end");
     assert!(set.stats().migrating.is_some(), "which is not completion");
-    (0..40).for_each(|key| assert!(pin.put(record(key + 100, 1)).is_none()));
+    (0..40).for_each(|key| assert!(pin.insert(record(key + 100, 1)).is_none()));
     assert!(set.stats().migrating.is_none() && set.stats().chunks_again > 0);
     assert!((0..40).all(|key| value(&set, key) == Some(0)));
 }
@@ -127,10 +127,10 @@ fn chunks_in_sleeping_hands_are_done_by_others() {
 #[test]
 fn churn_of_distinct_keys_keeps_the_table_small() {
     let set = ItemSet::<Box<Record>>::new();
-    let mut handle = set.handle();
+    let mut handle = set.quiet_handle();
     let turns = if cfg!(debug_assertions) { 1_000_000 } else { 10_000_000 };
     for turn in 0..turns {
-        assert!(handle.put(record(turn, turn)).is_none());
+        assert!(handle.insert(record(turn, turn)).is_none());
         if let Some(old) = turn.checked_sub(1_000) {
             assert!(handle.remove(&old).is_some());
         }
@@ -141,7 +141,7 @@ fn churn_of_distinct_keys_keeps_the_table_small() {
     let stats = set.stats();
     assert_eq!(stats.len, 1_000);
     assert!(stats.capacity <= 8_000, "{stats:?}");
-    assert!(set.memory_used() < 512 << 10, "{stats:?}");
+    assert!(set.memory_bytes() < 512 << 10, "{stats:?}");
 }
 
 /// Hole 7: the new table may be full before the old one is done. Here it is far too small from the beginning.
@@ -149,12 +149,12 @@ fn churn_of_distinct_keys_keeps_the_table_small() {
 fn a_new_table_that_is_too_small_is_replaced_and_loses_nothing() {
     let set = Set::builder().shards(4).build();
     let pin = set.pin();
-    (0..5_000).for_each(|key| assert!(pin.put(record(key, 0)).is_none()));
+    (0..5_000).for_each(|key| assert!(pin.insert(record(key, 0)).is_none()));
     pin.visit(|visit| {
         set.core.settle(visit).unwrap();
         set.core.start_for_test(visit, 6);
     });
-    (5_000..5_100).for_each(|key| assert!(pin.put(record(key, 0)).is_none()));
+    (5_000..5_100).for_each(|key| assert!(pin.insert(record(key, 0)).is_none()));
     assert_eq!(set.stats().rebuilt, 1, "{:?}", set.stats());
     assert!((0..5_100).all(|key| value(&set, key) == Some(0)));
     assert_eq!(pin.iter_exact().count(), 5_100);
@@ -249,16 +249,16 @@ fn a_place_is_filled_again_by_its_own_hash_alone() {
 fn what_both_tables_replace_is_dropped_once() {
     let kept: Vec<_> = (0..40).map(|key| Arc::new(record(key, 0))).collect();
     let set = Set::builder().shards(4).build();
-    let mut handle = set.handle();
-    kept.iter().for_each(|item| assert!(handle.put(Arc::clone(item)).is_none()));
+    let mut handle = set.quiet_handle();
+    kept.iter().for_each(|item| assert!(handle.insert(Arc::clone(item)).is_none()));
     handle.visit(|visit| {
         set.core.settle(visit).unwrap();
         set.core.start_for_test(visit, 9);
     });
     for item in &kept {
-        assert_eq!(handle.put(record(item.key, 1)).map(|old| old.value), Some(0));
+        assert_eq!(handle.insert(record(item.key, 1)).map(|old| old.value), Some(0));
         handle.remove(&item.key);
-        assert!(handle.put(record(item.key, 2)).is_none());
+        assert!(handle.insert(record(item.key, 2)).is_none());
     }
     handle.flush();
     assert!(kept.iter().all(|item| Arc::strong_count(item) == 1), "dropped twice, or never");
@@ -274,11 +274,11 @@ struct Busybody {
 
 impl Item for Busybody {
     type Key = u64;
-    fn matches(&self, key: &u64) -> bool {
+    fn matches<Q: ?Sized + Equivalent<u64>>(&self, key: &Q) -> bool {
         if let (Some(act), Some(set)) = (self.act, self.set) {
             act(set);
         }
-        self.key == *key
+        key.equivalent(&self.key)
     }
     fn same_key(&self, other: &Self) -> bool {
         self.matches(&other.key)
@@ -295,13 +295,13 @@ fn busybody(key: u64) -> Busybody {
 /// Runs a removal during which `act` is called under the lock; says how it ended.
 fn removal_during(act: fn(&ItemSet<Box<Busybody>>)) -> std::thread::Result<bool> {
     let set: &'static ItemSet<Box<Busybody>> = Box::leak(Box::new(ItemSet::new()));
-    set.pin().put(Busybody { key: 1, act: Some(act), set: Some(set) });
-    set.pin().put(busybody(2));
+    set.pin().insert(Busybody { key: 1, act: Some(act), set: Some(set) });
+    set.pin().insert(busybody(2));
     let ended = catch_unwind(|| set.pin().remove(&1).is_some());
     // Intact and unlocked, whatever happened.
     assert_eq!(set.len(), if ended.is_ok() { 1 } else { 2 });
     assert!(set.pin().get(&2).is_some());
-    assert!(set.pin().put(busybody(2)).is_some());
+    assert!(set.pin().insert(busybody(2)).is_some());
     ended
 }
 
@@ -316,7 +316,7 @@ fn user_code_under_a_lock_may_read_and_panic_and_never_deadlocks() {
     assert!(removal_during(|set| assert!(set.pin().get(&2).is_some())).unwrap(), "reads go on");
     assert!(removal_during(|_| panic!("of the user")).is_err());
     let writes: [fn(&ItemSet<Box<Busybody>>); 6] = [
-        |set| assert!(set.pin().put(busybody(1)).is_some()),
+        |set| assert!(set.pin().insert(busybody(1)).is_some()),
         |set| assert!(set.pin().remove(&2).is_some()),
         |set| set.pin().reserve(1_000),
         |set| set.pin().shrink_to_fit(),
@@ -336,7 +336,7 @@ fn user_code_under_a_lock_may_read_and_panic_and_never_deadlocks() {
 fn two_sets_that_write_crosswise_do_not_deadlock() {
     let text = message(removal_during(|_| {
         let other = ItemSet::<Box<Record>>::new();
-        other.pin().put(record(1, 1));
+        other.pin().insert(record(1, 1));
     }));
     assert!(text.contains("read only there"), "no advice: {text}");
 }
@@ -364,8 +364,8 @@ fn a_sleeping_reader_holds_back_a_bounded_backlog() {
     const KEYS: u64 = 1_000;
     let overwrites = 1_000_000;
     let set = ItemSet::<Box<Record>>::new();
-    let mut handle = set.handle();
-    (0..KEYS).for_each(|key| assert!(handle.put(record(key, 0)).is_none()));
+    let mut handle = set.quiet_handle();
+    (0..KEYS).for_each(|key| assert!(handle.insert(record(key, 0)).is_none()));
     let (woken, sleep) = mpsc::channel();
     let (asleep, wait) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -381,7 +381,7 @@ fn a_sleeping_reader_holds_back_a_bounded_backlog() {
         let mut worst = 0;
         for turn in 1..=overwrites {
             let key = if turn == overwrites { 7 } else { turn % KEYS };
-            assert!(handle.put(record(key, turn)).is_some());
+            assert!(handle.insert(record(key, turn)).is_some());
             if turn % 64 == 0 {
                 handle.quiescent();
                 worst = set.stats().backlog_items.max(worst);
@@ -412,7 +412,7 @@ fn shrinking_beside_puts_ends() {
                 set.pin().shrink_to_fit();
             });
             start.wait();
-            (0..60).for_each(|key| assert!(set.pin().put(record(key, key)).is_none()));
+            (0..60).for_each(|key| assert!(set.pin().insert(record(key, key)).is_none()));
         });
         assert!((0..60).all(|key| value(&set, key) == Some(key)) && set.len() == 60);
     }

@@ -1,21 +1,24 @@
 //! What a set holds.
 
+use equivalent::Equivalent;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Something that carries its own key.
 ///
+/// A set is asked by a key, or by whatever is [`Equivalent`] to one and feeds a hasher the same: by a `str` where keys are `String`s.
+///
 /// The methods must agree: an item that [`matches`](Self::matches) a key feeds its hasher exactly what the key's `Hash` feeds it,
 /// and two items have the [`same_key`](Self::same_key) if they match the same keys. An item's key does not change while it is in a
 /// set. Breaking this loses the item, nothing worse.
 ///
-/// [`matches`](Self::matches) compares an item with a key, [`same_key`](Self::same_key) with another item: a put has an item in its hands
+/// [`matches`](Self::matches) compares an item with a key, [`same_key`](Self::same_key) with another item: an insert has an item in its hands
 /// and no key, and the key of an item that has it spread over its fields cannot be borrowed from it.
 ///
 /// Items that hold their key as one field implement [`Keyed`] instead, which is all that is needed.
 ///
 /// ```
-/// use quintet::item_set::Item;
+/// use quintet::item_set::{Equivalent, Item};
 /// use std::hash::{Hash, Hasher};
 ///
 /// /// Its key is spread over two fields.
@@ -28,8 +31,8 @@ use std::sync::Arc;
 /// impl Item for Cell {
 ///     type Key = (u32, u32);
 ///
-///     fn matches(&self, key: &(u32, u32)) -> bool {
-///         (self.row, self.column) == *key
+///     fn matches<Q: ?Sized + Equivalent<(u32, u32)>>(&self, key: &Q) -> bool {
+///         key.equivalent(&(self.row, self.column))
 ///     }
 ///     fn same_key(&self, other: &Self) -> bool {
 ///         other.matches(&(self.row, self.column))
@@ -40,15 +43,21 @@ use std::sync::Arc;
 /// }
 ///
 /// let sheet = quintet::ItemSet::<Box<Cell>>::new();
-/// sheet.pin().put(Cell { row: 1, column: 2, text: "sum".into() });
-/// assert_eq!(sheet.pin().get(&(1, 2)).map(|cell| cell.text.as_str()), Some("sum"));
+/// sheet.insert(Cell { row: 1, column: 2, text: "sum".into() });
+/// assert_eq!(sheet.get(&(1, 2)).unwrap().text, "sum");
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say what its key is",
+    label = "an `ItemSet` needs items that carry their key",
+    note = "implement `quintet::item_set::Keyed` for it, or `Item` if its key is not one field of it",
+    note = "pairs `(K, V)` have their first part as a key if it is a number, a `String` or another listed type"
+)]
 pub trait Item {
     /// What an item is asked for by.
     type Key: ?Sized + Hash;
 
     /// True if this is the item of `key`. May read the set, but not write to it.
-    fn matches(&self, key: &Self::Key) -> bool;
+    fn matches<Q: ?Sized + Equivalent<Self::Key>>(&self, key: &Q) -> bool;
 
     /// True if both have the same key. May read the set, but not write to it.
     fn same_key(&self, other: &Self) -> bool;
@@ -68,16 +77,21 @@ pub trait Item {
 /// }
 ///
 /// impl Keyed for User {
-///     type Key = str;
-///     fn key(&self) -> &str {
+///     type Key = String;
+///     fn key(&self) -> &String {
 ///         &self.name
 ///     }
 /// }
 ///
 /// let users = quintet::ItemSet::<Box<User>>::new();
-/// users.pin().put(User { name: "ada".into(), age: 36 });
-/// assert_eq!(users.pin().get("ada").map(|user| user.age), Some(36));
+/// users.insert(User { name: "ada".into(), age: 36 });
+/// assert_eq!(users.get("ada").map(|user| user.age), Some(36));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say what its key is",
+    label = "an `ItemSet` needs items that carry their key",
+    note = "implement `quintet::item_set::Keyed` for it: `type Key` is the type of the key, and `fn key` shows it"
+)]
 pub trait Keyed {
     /// The key.
     type Key: ?Sized + Hash + Eq;
@@ -90,8 +104,8 @@ impl<T: Keyed> Item for T {
     type Key = T::Key;
 
     #[inline(always)]
-    fn matches(&self, key: &Self::Key) -> bool {
-        self.key() == key
+    fn matches<Q: ?Sized + Equivalent<Self::Key>>(&self, key: &Q) -> bool {
+        key.equivalent(self.key())
     }
 
     #[inline(always)]
@@ -106,6 +120,12 @@ impl<T: Keyed> Item for T {
 }
 
 /// How a set owns its items: `Box<T>`, or `Arc<T>` to share them with others.
+#[diagnostic::on_unimplemented(
+    message = "an `ItemSet` cannot hold `{Self}`",
+    label = "not a `Box` or an `Arc` of an item",
+    note = "write `ItemSet<Box<T>>`, or `ItemSet<Arc<T>>` to share items with others",
+    note = "`T` implements `quintet::item_set::Keyed` (or `Item`), `Send` and `Sync`"
+)]
 pub trait Pointer: Send + Sync + Sized + sealed::Sealed {
     /// The item.
     type Item: Item;
@@ -120,6 +140,30 @@ pub trait Pointer: Send + Sync + Sized + sealed::Sealed {
     /// `raw` came from `into_raw`, and is given back once.
     #[doc(hidden)]
     unsafe fn from_raw(raw: *mut ()) -> Self;
+}
+
+/// A [`Pointer`] that can be cloned: a `Box` of what can be, with its content, or an `Arc`, which is shared.
+pub trait Duplicate: Pointer {
+    /// # Safety
+    /// `raw` came from `into_raw`, and is not given back meanwhile.
+    #[doc(hidden)]
+    unsafe fn duplicate(raw: *mut ()) -> Self;
+}
+
+impl<T: Item + Send + Sync + Clone> Duplicate for Box<T> {
+    unsafe fn duplicate(raw: *mut ()) -> Self {
+        // SAFETY: the caller's promise; only looked at.
+        Self::new(unsafe { &*raw.cast::<T>() }.clone())
+    }
+}
+
+impl<T: Item + Send + Sync> Duplicate for Arc<T> {
+    unsafe fn duplicate(raw: *mut ()) -> Self {
+        // SAFETY: the caller's promise: the count of the set is there.
+        unsafe { Self::increment_strong_count(raw.cast_const().cast::<T>()) };
+        // SAFETY: the count that was just added.
+        unsafe { Self::from_raw(raw.cast_const().cast()) }
+    }
 }
 
 mod sealed {

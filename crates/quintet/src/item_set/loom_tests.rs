@@ -9,13 +9,13 @@ use super::*;
 use crate::sync::{Arc as Shared, thread};
 use std::sync::Arc;
 
-const LOW: u32 = 0x11;
+pub(super) const LOW: u32 = 0x11;
 const HIGH: u32 = 1 << 31 | 0x22;
 
 #[derive(Debug)]
-struct Record {
-    key: u32,
-    value: u32,
+pub(super) struct Record {
+    pub(super) key: u32,
+    pub(super) value: u32,
 }
 
 impl Keyed for Record {
@@ -27,7 +27,7 @@ impl Keyed for Record {
 
 /// The key is its hash.
 #[derive(Clone, Copy, Debug, Default)]
-struct Plain(u64);
+pub(super) struct Plain(u64);
 
 impl Hasher for Plain {
     fn finish(&self) -> u64 {
@@ -48,12 +48,12 @@ impl BuildHasher for Plain {
     }
 }
 
-type Set = ItemSet<Arc<Record>, Plain>;
-type Access = Handle<'static, Arc<Record>, Plain>;
+pub(super) type Set = ItemSet<Arc<Record>, Plain>;
+pub(super) type Access = QuietHandle<'static, Arc<Record>, Plain>;
 
 /// A set and one's own handle, made before the threads start.
-struct Member {
-    handle: Access,
+pub(super) struct Member {
+    pub(super) handle: Access,
     /// Dropped after the handle.
     set: Shared<Set>,
 }
@@ -63,32 +63,32 @@ impl Member {
         let set = Shared::clone(set);
         // SAFETY: the handle is dropped before its own reference to the set.
         let lasting: &'static Set = unsafe { &*(&raw const *set) };
-        Self { handle: lasting.handle(), set }
+        Self { handle: lasting.quiet_handle(), set }
     }
 
-    fn put(&self, key: u32, value: u32) -> Option<u32> {
-        self.put_kept(&record(key, value))
+    pub(super) fn insert(&self, key: u32, value: u32) -> Option<u32> {
+        self.insert_kept(&record(key, value))
     }
 
-    fn put_kept(&self, record: &Arc<Record>) -> Option<u32> {
-        self.handle.put(Arc::clone(record)).map(|record| record.value)
+    fn insert_kept(&self, record: &Arc<Record>) -> Option<u32> {
+        self.handle.insert(Arc::clone(record)).map(|record| record.value)
     }
 
-    fn get(&self, key: u32) -> Option<u32> {
+    pub(super) fn get(&self, key: u32) -> Option<u32> {
         self.handle.get(&key).map(|record| record.value)
     }
 
-    fn remove(&self, key: u32) -> Option<u32> {
+    pub(super) fn remove(&self, key: u32) -> Option<u32> {
         self.handle.remove(&key).map(|record| record.value)
     }
 
     /// Migrates to a table of `2^bits` places, to the end.
-    fn resize(&self, bits: u32) {
+    pub(super) fn resize(&self, bits: u32) {
         let core = &self.set.core;
         self.handle.visit(|visit| core.resize(visit, bits, |now, bits| now != bits)).unwrap();
     }
 
-    fn spawn<R: 'static>(
+    pub(super) fn spawn<R: 'static>(
         self,
         work: impl FnOnce(&mut Self) -> R + 'static,
     ) -> thread::JoinHandle<R> {
@@ -97,11 +97,11 @@ impl Member {
     }
 }
 
-fn record(key: u32, value: u32) -> Arc<Record> {
+pub(super) fn record(key: u32, value: u32) -> Arc<Record> {
     Arc::new(Record { key, value })
 }
 
-fn model(check: impl Fn() + Sync + Send + 'static) {
+pub(super) fn model(check: impl Fn() + Sync + Send + 'static) {
     crate::sync::model(2, check);
 }
 
@@ -110,11 +110,11 @@ fn sharded(shards: usize) -> Shared<Set> {
 }
 
 /// A set with one item, of value 10, in a table of four places: it fits into one of two.
-fn set_of(key: u32) -> (Shared<Set>, Member, Member) {
+pub(super) fn set_of(key: u32) -> (Shared<Set>, Member, Member) {
     let set = sharded(1);
     let (ours, theirs) = (Member::of(&set), Member::of(&set));
     ours.resize(2);
-    assert_eq!(ours.put(key, 10), None);
+    assert_eq!(ours.insert(key, 10), None);
     // From here on both remember the table, and change it at once where they can.
     assert_eq!((ours.get(key), theirs.get(key)), (Some(10), Some(10)));
     (set, ours, theirs)
@@ -122,7 +122,7 @@ fn set_of(key: u32) -> (Shared<Set>, Member, Member) {
 
 /// An empty set with a table of `2^bits` places, and two members. If they are `acquainted` with it, they add to it at once.
 fn empty_set(shards: usize, bits: u32, acquainted: bool) -> (Shared<Set>, Member, Member) {
-    let builder = ItemSetBuilder::default().shards(shards).load_factor(0.8);
+    let builder = ItemSetBuilder::default().shards(shards).max_load(0.8);
     let set = Shared::new(builder.hasher(Plain::default()).build());
     let (ours, theirs) = (Member::of(&set), Member::of(&set));
     ours.resize(bits);
@@ -143,8 +143,8 @@ fn model_both(check: fn(bool)) {
 fn loom_two_puts_of_one_key_see_each_other_once() {
     model_both(|acquainted| {
         let (set, ours, theirs) = empty_set(1, 2, acquainted);
-        let other = theirs.spawn(|theirs| theirs.put(LOW, 1));
-        let mine = ours.put(LOW, 2);
+        let other = theirs.spawn(|theirs| theirs.insert(LOW, 1));
+        let mine = ours.insert(LOW, 2);
         let theirs = other.join().unwrap();
         let left = ours.get(LOW);
         assert!(matches!(
@@ -160,9 +160,9 @@ fn loom_two_puts_of_one_key_see_each_other_once() {
 fn loom_two_additions_to_one_home_see_each_other_once() {
     model(|| {
         let (set, ours, theirs) = empty_set(1, 3, true);
-        assert_eq!(ours.put(HIGH, 7), None);
-        let other = theirs.spawn(|theirs| theirs.put(LOW, 1));
-        let mine = ours.put(LOW, 2);
+        assert_eq!(ours.insert(HIGH, 7), None);
+        let other = theirs.spawn(|theirs| theirs.insert(LOW, 1));
+        let mine = ours.insert(LOW, 2);
         let theirs = other.join().unwrap();
         assert!(matches!(
             (mine, theirs, ours.get(LOW)),
@@ -177,8 +177,8 @@ fn loom_two_additions_to_one_home_see_each_other_once() {
 fn loom_two_replacements_see_each_other_once() {
     model(|| {
         let (set, ours, theirs) = set_of(LOW);
-        let other = theirs.spawn(|theirs| theirs.put(LOW, 1));
-        let mine = ours.put(LOW, 2);
+        let other = theirs.spawn(|theirs| theirs.insert(LOW, 1));
+        let mine = ours.insert(LOW, 2);
         let theirs = other.join().unwrap();
         assert!(matches!(
             (mine, theirs, ours.get(LOW)),
@@ -214,7 +214,7 @@ fn loom_an_item_comes_with_its_content() {
                 let pin = set.pin();
                 let item = Seen { key: LOW, content: AtomicU32::new(0) };
                 item.content.store(content, Relaxed);
-                pin.put(item);
+                pin.insert(item);
             };
             if replaces {
                 put(1);
@@ -237,10 +237,10 @@ fn loom_two_shards_meet_in_one_line() {
     model_both(|acquainted| {
         let (_set, ours, theirs) = empty_set(2, 3, acquainted);
         // Fill the last line of the lower shard: its next item spills over into the first line of the upper one.
-        assert_eq!(ours.put(0x7000_0000, 1), None);
-        assert_eq!(ours.put(0x7000_0001, 2), None);
-        let other = theirs.spawn(|theirs| theirs.put(0x8000_0000, 4));
-        assert_eq!(ours.put(0x7000_0002, 3), None);
+        assert_eq!(ours.insert(0x7000_0000, 1), None);
+        assert_eq!(ours.insert(0x7000_0001, 2), None);
+        let other = theirs.spawn(|theirs| theirs.insert(0x8000_0000, 4));
+        assert_eq!(ours.insert(0x7000_0002, 3), None);
         assert_eq!(other.join().unwrap(), None);
         let keys = [0x7000_0000, 0x7000_0001, 0x7000_0002, 0x8000_0000];
         assert_eq!(keys.map(|key| ours.get(key)), [Some(1), Some(2), Some(3), Some(4)]);
@@ -252,11 +252,11 @@ fn loom_two_shards_meet_in_one_line() {
 fn loom_an_item_at_home_and_one_displaced_meet_in_one_line() {
     model(|| {
         let (_set, ours, theirs) = empty_set(2, 4, true);
-        assert_eq!(ours.put(0xf000_0000, 5), None);
-        assert_eq!(ours.put(0x7000_0000, 1), None);
-        assert_eq!(ours.put(0x7000_0001, 2), None);
-        let other = theirs.spawn(|theirs| theirs.put(0x8000_0000, 4));
-        assert_eq!(ours.put(0x7000_0002, 3), None);
+        assert_eq!(ours.insert(0xf000_0000, 5), None);
+        assert_eq!(ours.insert(0x7000_0000, 1), None);
+        assert_eq!(ours.insert(0x7000_0001, 2), None);
+        let other = theirs.spawn(|theirs| theirs.insert(0x8000_0000, 4));
+        assert_eq!(ours.insert(0x7000_0002, 3), None);
         assert_eq!(other.join().unwrap(), None);
         let keys = [0x7000_0000, 0x7000_0001, 0x7000_0002, 0x8000_0000, 0xf000_0000];
         assert_eq!(keys.map(|key| ours.get(key)), [1, 2, 3, 4, 5].map(Some));
@@ -267,7 +267,7 @@ fn loom_an_item_at_home_and_one_displaced_meet_in_one_line() {
 fn loom_a_replacement_survives_the_copy() {
     model(|| {
         let (_set, ours, theirs) = set_of(LOW);
-        let other = theirs.spawn(|theirs| theirs.put(LOW, 11));
+        let other = theirs.spawn(|theirs| theirs.insert(LOW, 11));
         ours.resize(1);
         assert!(matches!(ours.get(LOW), Some(10 | 11)));
         assert_eq!(other.join().unwrap(), Some(10));
@@ -293,7 +293,7 @@ fn loom_a_removed_item_is_not_resurrected() {
 fn loom_a_late_insert_is_not_lost() {
     model_both(|acquainted| {
         let (_set, ours, theirs) = empty_set(1, 1, acquainted);
-        let other = theirs.spawn(|theirs| theirs.put(HIGH, 7));
+        let other = theirs.spawn(|theirs| theirs.insert(HIGH, 7));
         ours.resize(2);
         assert_eq!(other.join().unwrap(), None);
         assert_eq!(ours.get(HIGH), Some(7));
@@ -308,7 +308,7 @@ fn loom_a_reader_holds_what_it_found_while_the_set_moves_on() {
         let (mut ours, theirs) = (Member::of(&set), Member::of(&set));
         let (first, second) = (record(LOW, 10), record(LOW, 11));
         ours.resize(2);
-        ours.put_kept(&first);
+        ours.insert_kept(&first);
         let (one, two) = (Arc::clone(&first), Arc::clone(&second));
         let other = theirs.spawn(move |theirs| {
             let found = theirs.handle.get(&LOW).expect("present throughout");
@@ -317,7 +317,7 @@ fn loom_a_reader_holds_what_it_found_while_the_set_moves_on() {
             assert_eq!(Arc::strong_count(held), 3, "freed under its reader");
         });
         ours.resize(1);
-        ours.put_kept(&second);
+        ours.insert_kept(&second);
         ours.handle.quiescent();
         ours.handle.quiescent();
         other.join().unwrap();
@@ -332,7 +332,7 @@ fn loom_many_lookups_hold_what_they_found() {
         let (mut ours, theirs) = (Member::of(&set), Member::of(&set));
         let items = [10, 11, 12, 13].map(|value| record(LOW, value));
         ours.resize(2);
-        ours.put_kept(&items[0]);
+        ours.insert_kept(&items[0]);
         assert_eq!((ours.get(LOW), theirs.get(LOW)), (Some(10), Some(10)));
         let kept = items.clone();
         let other = theirs.spawn(move |theirs| {
@@ -344,7 +344,7 @@ fn loom_many_lookups_hold_what_they_found() {
             assert_eq!(Arc::strong_count(held), 3, "freed under its reader");
         });
         for item in &items[1..] {
-            ours.put_kept(item);
+            ours.insert_kept(item);
             ours.handle.flush();
         }
         other.join().unwrap();
@@ -362,7 +362,7 @@ fn loom_many_lookups_during_migration_never_miss() {
             found.map(|item| item.map(|item| item.value))
         });
         ours.resize(1);
-        assert_eq!(ours.put(LOW, 11), Some(10));
+        assert_eq!(ours.insert(LOW, 11), Some(10));
         assert!(matches!(other.join().unwrap(), [None, Some(10 | 11), Some(10 | 11)]));
     });
 }
@@ -390,7 +390,7 @@ fn migrating_with(key: u32) -> (Shared<Set>, Member, Member) {
     let set = sharded(1);
     let (ours, theirs) = (Member::of(&set), Member::of(&set));
     ours.resize(4);
-    assert_eq!(ours.put(key, 10), None);
+    assert_eq!(ours.insert(key, 10), None);
     ours.handle.visit(|visit| set.core.start_for_test(visit, 3));
     (set, ours, theirs)
 }
@@ -432,7 +432,7 @@ fn loom_a_copier_reads_under_the_lock() {
 fn loom_an_insert_after_its_shard_was_copied_goes_to_the_new_table() {
     model_both(|acquainted| {
         let (set, ours, theirs) = empty_set(1, 4, acquainted);
-        let other = theirs.spawn(|theirs| theirs.put(LOW, 7));
+        let other = theirs.spawn(|theirs| theirs.insert(LOW, 7));
         ours.handle.visit(|visit| set.core.start_for_test(visit, 3));
         ours.handle.visit(|visit| set.core.help(visit)).unwrap();
         assert_eq!(other.join().unwrap(), None);
@@ -446,7 +446,7 @@ fn loom_an_insert_after_its_shard_was_copied_goes_to_the_new_table() {
 fn loom_a_third_table_waits_for_the_second() {
     model(|| {
         let (_set, ours, theirs) = set_of(LOW);
-        let other = theirs.spawn(|theirs| theirs.put(LOW, 11));
+        let other = theirs.spawn(|theirs| theirs.insert(LOW, 11));
         ours.resize(1);
         ours.resize(2);
         assert_eq!(other.join().unwrap(), Some(10));
@@ -461,7 +461,7 @@ fn loom_a_reader_during_migration_never_misses() {
         let (_set, ours, theirs) = set_of(LOW);
         let other = theirs.spawn(|theirs| theirs.get(LOW));
         ours.resize(1);
-        assert_eq!(ours.put(LOW, 11), Some(10));
+        assert_eq!(ours.insert(LOW, 11), Some(10));
         assert!(matches!(other.join().unwrap(), Some(10 | 11)));
     });
 }

@@ -11,76 +11,131 @@
 //! every look. No user code runs between the looks and the check.
 //! **B3.** What the look at the home line does not settle is looked up like a single key, later: that answer holds later, which no caller can tell.
 
-use super::ItemSet;
 use super::at_once::Home;
-use super::handle::{Handle, KeyOf};
+use super::core::Want;
+use super::inside::{Inside, KeyOf, expect};
 use super::item::Pointer;
 use super::table::{Raw, Table};
+use super::{Equivalent, ItemSet};
 use crate::reclaim::Hold;
+use crate::region::AllocError;
 use crate::sync::MODEL;
 use crate::sync::prefetch::prefetch_read;
-use std::borrow::Borrow;
-use std::hash::BuildHasher;
+use crate::vocabulary::Fallible;
+use std::hash::{BuildHasher, Hash};
+use std::ops::Deref;
 use std::ptr;
 
 /// Keys whose memory is asked for at once.
 const GROUP: usize = if MODEL { 2 } else { 32 };
 
-impl<P: Pointer, S: BuildHasher, A: Hold> Handle<'_, P, S, A> {
-    /// Looks up many keys at once: `items[i]` becomes the item of `keys[i]`. Each lookup is linearizable by itself.
-    ///
-    /// For large sets this is faster than one [`get`](Self::get) after the other: the memory of later keys is fetched while earlier ones are
-    /// compared. The references are as those of `get`: they last until the next quiet point, or the end of the guard.
+/// What many operations do with each other in mind.
+impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Inside<A, H> {
+    /// [`ItemSet::get_many`]. The references are as those of [`get`](Self::get): they last until the next quiet point, or the end of the guard.
     ///
     /// ```
-    /// # use quintet::{ItemSet, item_set::Keyed};
-    /// # struct Word(String);
-    /// # impl Keyed for Word { type Key = str; fn key(&self) -> &str { &self.0 } }
-    /// let set = ItemSet::<Box<Word>>::new();
-    /// let mut handle = set.handle();
-    /// for word in ["apple", "pear"] {
-    ///     handle.put(Word(word.into()));
-    /// }
+    /// # use quintet::ItemSet;
+    /// let set = ItemSet::<Box<String>>::from(["apple", "pear"].map(String::from));
+    /// let mut handle = set.quiet_handle();
     /// let mut found = [None; 3];
-    /// handle.get_many(&["pear", "plum", "apple"], &mut found);
-    /// assert_eq!(found.map(|word| word.map(|word| word.0.as_str())), [Some("pear"), None, Some("apple")]);
+    /// handle.get_many(["pear", "plum", "apple"], &mut found);
+    /// assert_eq!(found.map(|word| word.map(String::as_str)), [Some("pear"), None, Some("apple")]);
     /// handle.quiescent();
     /// ```
     ///
     /// Behind the quiet point nothing that was found can be used:
     ///
     /// ```compile_fail
-    /// # use quintet::{ItemSet, item_set::Keyed};
-    /// # struct Word(String);
-    /// # impl Keyed for Word { type Key = str; fn key(&self) -> &str { &self.0 } }
-    /// # let set = ItemSet::<Box<Word>>::new();
-    /// let mut handle = set.handle();
+    /// # use quintet::ItemSet;
+    /// # let set = ItemSet::<Box<String>>::new();
+    /// let mut handle = set.quiet_handle();
     /// let mut found = [None];
-    /// handle.get_many(&["pear"], &mut found);
+    /// handle.get_many(["pear"], &mut found);
     /// handle.quiescent();
     /// assert!(found[0].is_none());
     /// ```
-    ///
-    /// # Panics
-    /// If the slices differ in length. If [`matches`](super::Item::matches) panics, earlier places of `items` may be filled.
-    pub fn get_many<'h, Q: Borrow<KeyOf<P>>>(
-        &'h self,
-        keys: &[Q],
-        items: &mut [Option<&'h P::Item>],
-    ) {
-        assert_eq!(keys.len(), items.len(), "get_many needs one place per key");
-        for (keys, items) in keys.chunks(GROUP).zip(items.chunks_mut(GROUP)) {
-            self.get_group(keys, items);
+    pub fn get_many<'h, 'k, Q, K>(&'h self, keys: K, items: &mut [Option<&'h P::Item>])
+    where
+        Q: ?Sized + Hash + Equivalent<KeyOf<P>> + 'k,
+        K: IntoIterator<Item = &'k Q, IntoIter: ExactSizeIterator + Clone>,
+    {
+        self.find_many(keys.into_iter(), items, |raw| self.show(raw));
+    }
+
+    /// [`ItemSet::contains_many`].
+    pub fn contains_many<'k, Q, K>(&self, keys: K, found: &mut [bool])
+    where
+        Q: ?Sized + Hash + Equivalent<KeyOf<P>> + 'k,
+        K: IntoIterator<Item = &'k Q, IntoIter: ExactSizeIterator + Clone>,
+    {
+        self.find_many(keys.into_iter(), found, |raw| !raw.is_null());
+    }
+
+    /// [`ItemSet::remove_many`].
+    pub fn remove_many<'k, Q>(&self, keys: impl IntoIterator<Item = &'k Q>) -> usize
+    where
+        Q: ?Sized + Hash + Equivalent<KeyOf<P>> + 'k,
+    {
+        let mut keys = keys.into_iter().fuse();
+        let mut removed = 0;
+        loop {
+            let group: [Option<(u32, &Q)>; GROUP] =
+                self.come(&mut keys, |key| self.set().hash_of(*key));
+            if group[0].is_none() {
+                return removed;
+            }
+            for (hash, key) in group.into_iter().flatten() {
+                let same = ItemSet::<P, S>::matcher(key);
+                let written = self.write(hash, same, Want::Remove, None);
+                removed += usize::from(self.retire_taken(expect(written).0).is_some());
+            }
+        }
+    }
+
+    /// The next group of an iterator, each with its hash, whose memory is asked for.
+    #[inline(always)]
+    fn come<T>(
+        &self,
+        rest: &mut impl Iterator<Item = T>,
+        hash: impl Fn(&T) -> u32,
+    ) -> [Option<(u32, T)>; GROUP] {
+        let group = std::array::from_fn(|_| rest.next().map(|one| (hash(&one), one)));
+        group.iter().flatten().for_each(|(hash, _)| self.prefetch(*hash));
+        group
+    }
+
+    /// Looks up many keys, and shows what was found of each, or null, in the order of the keys.
+    #[inline(always)]
+    pub(super) fn find_many<'k, Q, R>(
+        &self,
+        mut keys: impl ExactSizeIterator<Item = &'k Q> + Clone,
+        places: &mut [R],
+        show: impl Fn(*mut ()) -> R,
+    ) where
+        Q: ?Sized + Hash + Equivalent<KeyOf<P>> + 'k,
+    {
+        assert_eq!(keys.len(), places.len(), "ItemSet: many keys need one place each");
+        for places in places.chunks_mut(GROUP) {
+            self.find_group(&mut keys, places, &show);
         }
     }
 
     #[inline(always)]
-    fn get_group<'h, Q: Borrow<KeyOf<P>>>(&'h self, keys: &[Q], items: &mut [Option<&'h P::Item>]) {
+    fn find_group<'k, Q, R>(
+        &self,
+        keys: &mut (impl Iterator<Item = &'k Q> + Clone),
+        places: &mut [R],
+        show: impl Fn(*mut ()) -> R,
+    ) where
+        Q: ?Sized + Hash + Equivalent<KeyOf<P>> + 'k,
+    {
         let mut hashes = [0; GROUP];
+        let hashes = &mut hashes[..places.len()];
+        let again = keys.clone();
         for (hash, key) in hashes.iter_mut().zip(keys) {
-            *hash = self.set().hash_of(key.borrow());
+            *hash = self.set().hash_of(key);
         }
-        let hashes = &hashes[..keys.len()];
+        let hashes = &*hashes;
         let mut seen = [None; GROUP];
         let looked = self.at_hand(|table| {
             hashes.iter().for_each(|&hash| table.prefetch(hash));
@@ -93,13 +148,36 @@ impl<P: Pointer, S: BuildHasher, A: Hold> Handle<'_, P, S, A> {
             seen = [None; GROUP];
             hashes.iter().for_each(|&hash| self.prefetch(hash));
         }
-        for (((key, &hash), seen), item) in keys.iter().zip(hashes).zip(seen).zip(items) {
-            let key = key.borrow();
+        for (((place, &hash), seen), key) in places.iter_mut().zip(hashes).zip(seen).zip(again) {
             let found = match seen {
                 Some(raw) if raw.is_null() || ItemSet::<P, S>::matcher(key)(raw) => raw,
                 _ => self.find(hash, key),
             };
-            *item = self.show(found);
+            *place = show(found);
+        }
+    }
+}
+
+impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
+    Fallible<'_, Inside<A, H>>
+{
+    /// [`ItemSet::insert_many`]. What came before the error is stored; the rest of its group is dropped.
+    pub fn insert_many<I: Into<P>>(
+        self,
+        items: impl IntoIterator<Item = I>,
+    ) -> Result<usize, AllocError> {
+        let mut items = items.into_iter().map(I::into).fuse();
+        let mut new = 0;
+        loop {
+            let hash = |item: &P| self.0.set().hash_of_item(item.as_item());
+            let group: [Option<(u32, P)>; GROUP] = self.0.come(&mut items, hash);
+            if group[0].is_none() {
+                return Ok(new);
+            }
+            for (hash, item) in group.into_iter().flatten() {
+                let (outcome, _) = self.0.write_hashed(hash, Want::Put, item)?;
+                new += usize::from(self.0.retire_taken(outcome).is_none());
+            }
         }
     }
 }
@@ -130,8 +208,8 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     /// Asks for all keys, missing ones and doubles among them, in groups of every length.
-    fn ask<A: Hold>(
-        handle: &Handle<'_, Box<Record>, impl BuildHasher, A>,
+    fn ask<S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<Box<Record>, S>>>(
+        handle: &Inside<A, H>,
         oracle: &HashMap<u64, u64>,
     ) {
         let keys: Vec<u64> = (0..600).map(|step| step * 7 % 500).collect();
@@ -149,11 +227,11 @@ mod tests {
     fn many_lookups_are_many_single_ones() {
         for shards in [1, 8] {
             let set = ItemSet::<Box<Record>>::builder().shards(shards).seed(3).build();
-            let mut handle = set.handle();
+            let mut handle = set.quiet_handle();
             let mut oracle = HashMap::new();
             ask(&handle, &oracle);
             for key in 0..400 {
-                assert!(handle.put(record(key, key + 1)).is_none());
+                assert!(handle.insert(record(key, key + 1)).is_none());
                 oracle.insert(key, key + 1);
                 if key % 20 == 0 {
                     handle.quiescent();
@@ -180,15 +258,15 @@ mod tests {
     fn many_lookups_miss_nothing_while_the_set_moves_on() {
         const KEYS: u64 = 300;
         let set = ItemSet::<Box<Record>>::builder().shards(4).build();
-        (0..KEYS).for_each(|key| assert!(set.pin().put(record(key, key)).is_none()));
+        (0..KEYS).for_each(|key| assert!(set.pin().insert(record(key, key)).is_none()));
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut handle = set.handle();
+                let mut handle = set.quiet_handle();
                 for round in 1..200 {
                     (0..KEYS).for_each(|key| {
-                        handle.put(record(key, key + KEYS * round));
-                        handle.put(record(key + KEYS + KEYS * (round % 8), 0));
+                        handle.insert(record(key, key + KEYS * round));
+                        handle.insert(record(key + KEYS + KEYS * (round % 8), 0));
                     });
                     for key in KEYS..9 * KEYS {
                         handle.remove(&key);
@@ -198,7 +276,7 @@ mod tests {
                 done.store(true, Ordering::Relaxed);
             });
             let keys: Vec<u64> = (0..2 * KEYS).collect();
-            let mut handle = set.handle();
+            let mut handle = set.quiet_handle();
             while !done.load(Ordering::Relaxed) {
                 let mut found = vec![None; keys.len()];
                 handle.get_many(&keys, &mut found);
@@ -227,8 +305,8 @@ mod tests {
     fn many_lookups_go_on_where_the_home_line_does_not_tell() {
         let hasher = std::hash::BuildHasherDefault::<Same>::default();
         let set = ItemSet::<Box<Record>>::builder().hasher(hasher).build();
-        let handle = set.handle();
-        (0..20).for_each(|key| assert!(handle.put(record(key, key)).is_none()));
+        let handle = set.quiet_handle();
+        (0..20).for_each(|key| assert!(handle.insert(record(key, key)).is_none()));
         let keys: [u64; 21] = std::array::from_fn(|key| key as u64);
         for first in [0, 1] {
             let mut found = [None; 21];
@@ -244,9 +322,9 @@ mod tests {
 
     impl Item for Odd {
         type Key = u64;
-        fn matches(&self, key: &u64) -> bool {
+        fn matches<Q: ?Sized + Equivalent<u64>>(&self, key: &Q) -> bool {
             assert!(self.0 != 13, "of the user");
-            self.0 == *key
+            key.equivalent(&self.0)
         }
         fn same_key(&self, other: &Self) -> bool {
             self.0 == other.0
@@ -259,34 +337,37 @@ mod tests {
     #[test]
     fn a_panic_of_user_code_ends_many_lookups_and_nothing_else() {
         let set = ItemSet::<Box<Odd>>::new();
-        let mut handle = set.handle();
-        (0..20).for_each(|key| assert!(handle.put(Odd(key)).is_none()));
+        let mut handle = set.quiet_handle();
+        (0..20).for_each(|key| assert!(handle.insert(Odd(key)).is_none()));
         let keys: Vec<u64> = (0..20).collect();
         let mut found = vec![None; 20];
         assert!(catch_unwind(AssertUnwindSafe(|| handle.get_many(&keys, &mut found))).is_err());
         assert!(found[..13].iter().zip(0..).all(|(item, key)| item.is_some_and(|i| i.0 == key)));
         handle.get_many(&keys[..13], &mut found[..13]);
-        handle.put(Odd(20));
+        handle.insert(Odd(20));
         handle.quiescent();
         assert_eq!(set.len(), 21);
     }
 
     #[test]
-    #[should_panic(expected = "one place per key")]
+    #[should_panic(expected = "one place each")]
     fn a_place_for_every_key() {
         let set = ItemSet::<Box<Record>>::new();
         set.pin().get_many(&[1, 2], &mut [None]);
     }
 
     #[test]
-    fn keys_may_be_owned_or_borrowed() {
+    fn keys_may_come_from_anywhere() {
         let set = ItemSet::<Box<Record>>::new();
         let pin = set.pin();
-        pin.put(record(7, 1));
+        pin.insert(record(7, 1));
         let mut found = [None; 2];
-        pin.get_many(&[&7, &8], &mut found);
+        pin.get_many([&7, &8], &mut found);
         assert_eq!(found.map(|item| item.map(|item| item.value)), [Some(1), None]);
-        pin.get_many(&[Box::new(8), Box::new(7)], &mut found);
+        pin.get_many(&vec![8, 7], &mut found);
         assert_eq!(found.map(|item| item.map(|item| item.value)), [None, Some(1)]);
+        let mut there = [false; 2];
+        pin.contains_many([Box::new(8), Box::new(7)].each_ref().map(|key| &**key), &mut there);
+        assert_eq!(there, [false, true]);
     }
 }

@@ -2,11 +2,15 @@
 //!
 //! | Room | Holds |
 //! |---|---|
-//! | `item` | [`Item`], [`Keyed`], [`Pointer`]: what a set holds |
-//! | `handle`, `owned`, `iter` | a thread's access, and what it is given |
+//! | `item`, `keys` | [`Item`], [`Keyed`], [`Pointer`]: what a set holds |
+//! | `outside`, `handle`, `lend` | the operations of the set itself and of a [`Handle`], and the [`Ref`]s they lend |
+//! | `inside` | the same inside a section: [`Pin`], [`QuietHandle`], and plain references |
+//! | `iter`, `owned`, `many` | walks; items that have left; many keys at once |
+//! | `modify`, `fallible` | read, think, write; errors instead of panics |
+//! | `traits`, `serde` | what collections do, too |
 //! | `core` | the pair of tables: find, put, remove |
 //! | `write` | the ways that a write takes |
-//! | `at_once`, `many` | the usual case of these, in few instructions; many lookups at once |
+//! | `at_once` | the usual case of these, in few instructions |
 //! | `grow` | when a table is left, and how everybody moves on |
 //! | `table`, `plan`, `row`, `word` | one table, what it is made with, its lines, and its packed words |
 //! | `places` | how a place is found, dealt out, claimed and filled |
@@ -17,23 +21,34 @@
 mod at_once;
 mod builder;
 mod core;
+mod fallible;
 mod grow;
 mod handle;
+mod inside;
 mod item;
 mod iter;
+mod keys;
+mod lend;
 mod many;
+mod modify;
+mod outside;
 mod owned;
 mod places;
 mod plan;
 mod row;
+#[cfg(feature = "serde")]
+mod serde;
 mod shard;
 mod stats;
 mod table;
+mod traits;
 mod word;
 mod write;
 
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod holes;
+#[cfg(all(test, quintet_loom))]
+mod loom_modify;
 #[cfg(all(test, quintet_loom))]
 mod loom_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
@@ -44,22 +59,29 @@ mod shuttle_tests;
 mod tests;
 
 pub use builder::ItemSetBuilder;
-pub use handle::{Handle, Offline, Pin};
-pub use item::{Item, Keyed, Pointer};
-pub use iter::Iter;
+pub use equivalent::Equivalent;
+pub use handle::Handle;
+pub use inside::{Inside, Offline, Pin, QuietHandle};
+pub use item::{Duplicate, Item, Keyed, Pointer};
+pub use iter::{Drain, DrainRefs, IntoIter, Iter, Refs};
+pub use lend::{MappedRef, Ref};
 pub use owned::{ArcRef, Removed};
 pub use stats::ItemSetStats;
 
 use self::core::Core;
 use crate::hasher::DefaultHashBuilder;
+use crate::home::Home;
+use crate::reclaim::Pinned;
 use crate::region::AllocError;
 use crate::sync::const_where_possible;
+use crate::vocabulary::Fallible;
 use builder::Settings;
-use handle::KeyOf;
+use inside::KeyOf;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
 /// A concurrent set of items that carry their own key.
 ///
@@ -79,8 +101,8 @@ use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resu
 /// }
 ///
 /// impl Keyed for Session {
-///     type Key = str;
-///     fn key(&self) -> &str {
+///     type Key = String;
+///     fn key(&self) -> &String {
 ///         &self.token
 ///     }
 /// }
@@ -90,22 +112,29 @@ use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resu
 ///     for user in 0..4 {
 ///         let sessions = &sessions;
 ///         scope.spawn(move || {
-///             let mut handle = sessions.handle();
 ///             for number in 0..100 {
-///                 handle.put(Session { token: format!("{user}-{number}"), user });
-///                 handle.quiescent(); // once per turn of the loop: no reference is held here
+///                 sessions.insert(Session { token: format!("{user}-{number}"), user });
 ///             }
 ///         });
 ///     }
 /// });
 /// assert_eq!(sessions.len(), 400);
-/// assert_eq!(sessions.pin().get("3-99").map(|session| session.user), Some(3));
+/// let session = sessions.get("3-99").unwrap(); // no lock: holding it blocks nobody
+/// sessions.remove("3-99");
+/// assert_eq!(session.user, 3);
 /// ```
+///
+/// Items of the standard library need no more than their name: `ItemSet<Box<String>>` is a set of texts, `ItemSet<Box<(String, u64)>>` a map from texts to numbers.
+///
+/// # Ways in
+///
+/// The set itself, for everything, first of all. A [`pin`](Self::pin) for several operations in a row, and for plain references. A [`handle`](Self::handle) for a
+/// hot loop, or a thread or task that stays ([`owned_handle`](Self::owned_handle)). A [`quiet_handle`](Self::quiet_handle) for the hottest loop, whose author says when it holds nothing.
 ///
 /// # Consistency
 ///
-/// Every operation on one key is linearizable. `len` and `is_empty` are exact when nobody writes. Iteration: see
-/// [`Handle::iter`] and [`Handle::iter_exact`].
+/// Every operation on one key is linearizable, those with a closure too. `len` and `is_empty` are exact when nobody writes. Iteration: see
+/// [`iter`](Self::iter) and [`iter_exact`](Self::iter_exact).
 ///
 /// # Progress
 ///
@@ -119,14 +148,19 @@ use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resu
 /// # Memory
 ///
 /// Per item 27 to 54 bytes, besides the item: places of 19 bytes, of which 0.35 to 0.7 are filled while the set grows. Churn at constant size
-/// keeps memory flat, and removing gives it back. A reader that sleeps holds back what was there when it fell asleep; an access that iterates, or
+/// keeps memory flat, and removing gives it back. A reader that sleeps holds back what was there when it fell asleep; one that iterates, or a quiet handle that
 /// never comes to a quiet point, holds back all that is removed meanwhile ([`ItemSetStats`] shows it).
 ///
 /// # Panics
 ///
 /// A panic of user code (`Hash`, `Eq`, [`Item`]) leaves the set as it was. A write to this or any other `ItemSet` from inside [`Item::matches`] or
 /// [`Item::same_key`] panics with advice, in every build, where it could wait for itself; reads are allowed there, except iteration. If memory is needed and cannot be
-/// had, operations panic, except those that begin with `try_`.
+/// had, operations panic, except [`try_reserve`](Self::try_reserve) and those of [`fallible`](Self::fallible).
+#[doc(alias = "DashMap")]
+#[doc(alias = "DashSet")]
+#[doc(alias = "HashSet")]
+#[doc(alias = "HashMap")]
+#[doc(alias = "HashIndex")]
 pub struct ItemSet<P: Pointer, S = DefaultHashBuilder> {
     core: Core,
     hasher: S,
@@ -161,6 +195,24 @@ impl<P: Pointer> ItemSet<P> {
 }
 
 impl<P: Pointer, S> ItemSet<P, S> {
+    const_where_possible! {
+        /// An empty set with a hasher of one's own. One without a random key lets those who choose the keys make them collide.
+        pub fn with_hasher(hasher: S) -> Self {
+            Self { core: Core::new(Settings::DEFAULT), hasher, items: PhantomData }
+        }
+    }
+
+    /// An empty set with room for `items` before it grows, and a hasher of one's own.
+    ///
+    /// # Panics
+    /// If the memory cannot be had.
+    pub fn with_capacity_and_hasher(items: usize, hasher: S) -> Self
+    where
+        S: BuildHasher,
+    {
+        ItemSetBuilder::default().hasher(hasher).capacity(items).build()
+    }
+
     fn with_settings(settings: Settings, hasher: S, now: bool) -> Result<Self, AllocError> {
         let set = Self { core: Core::new(settings), hasher, items: PhantomData };
         if now {
@@ -169,40 +221,66 @@ impl<P: Pointer, S> ItemSet<P, S> {
         Ok(set)
     }
 
-    /// A registered access for one thread, with quiet points: the fastest way to work on the set.
-    pub fn handle(&self) -> Handle<'_, P, S> {
-        Handle::new(self)
+    /// The set that this is, as handles have one.
+    #[inline(always)]
+    fn set(&self) -> &Self {
+        self
     }
 
-    /// A guard on the calling thread's own seat: for the occasional operation.
+    /// A guard on the calling thread's own seat: for several operations in a row, and for plain references.
     #[inline]
+    #[doc(alias = "guard")]
     pub fn pin(&self) -> Pin<'_, P, S> {
-        Handle::pin(self)
+        Pin::new(Pinned::new(&self.core.domain), self)
     }
 
-    /// Items. Exact when nobody writes; otherwise an estimate.
-    pub fn len(&self) -> usize {
-        self.core.len()
+    /// A seat of one's own, outside between operations: for a hot loop, or a thread that stays.
+    pub fn handle(&self) -> Handle<'_, P, S> {
+        Handle::new(Home::borrowed(self))
     }
 
-    /// True if there are no items, with the exactness of [`len`](Self::len).
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// A [`handle`](Self::handle) that keeps the set alive: for tasks, and threads that are not scoped.
+    ///
+    /// ```
+    /// # use quintet::ItemSet;
+    /// # use std::sync::Arc;
+    /// let set = Arc::new(ItemSet::<Box<String>>::new());
+    /// let handle = set.owned_handle();
+    /// let thread = std::thread::spawn(move || handle.insert("apple".to_string()).is_none());
+    /// assert!(thread.join().unwrap() && set.contains("apple"));
+    /// ```
+    pub fn owned_handle(self: &Arc<Self>) -> Handle<'static, P, S> {
+        Handle::new(Home::shared(Arc::clone(self)))
     }
 
-    /// A look inside: load, migration, memory, what is held back.
-    pub fn stats(&self) -> ItemSetStats {
-        self.core.stats(&self.core.domain.pin())
+    /// A seat of one's own that is inside except at its quiet points: the fastest way to work on the set, for who says when it holds nothing.
+    ///
+    /// ```
+    /// # use quintet::ItemSet;
+    /// # let set = ItemSet::<Box<String>>::new();
+    /// let mut handle = set.quiet_handle();
+    /// for number in 0..100 {
+    ///     handle.insert(number.to_string());
+    ///     handle.quiescent(); // no reference is held here
+    /// }
+    /// ```
+    pub fn quiet_handle(&self) -> QuietHandle<'_, P, S> {
+        QuietHandle::new(Home::borrowed(self))
     }
 
-    /// Bytes held: tables, and items and tables that were removed and are not yet given back. Items in the set are not counted.
-    pub fn memory_used(&self) -> usize {
-        let stats = self.stats();
-        stats.table_bytes + stats.backlog_bytes
+    /// A [`quiet_handle`](Self::quiet_handle) that keeps the set alive. It may be held across an `.await`, with what it lends.
+    #[doc(alias = "owned_guard")]
+    pub fn owned_quiet_handle(self: &Arc<Self>) -> QuietHandle<'static, P, S> {
+        QuietHandle::new(Home::shared(Arc::clone(self)))
     }
 
-    /// Frees what the calling thread's guards have left behind and nobody can refer to any more. Handles flush
-    /// [themselves](Handle::flush). Does nothing while a guard of this thread is alive.
+    /// The same operations, with an [`AllocError`] where they would panic.
+    pub fn fallible(&self) -> Fallible<'_, Self> {
+        Fallible(self)
+    }
+
+    /// Frees what the calling thread has taken out, by the set itself or by guards, and nobody can refer to any more. Handles flush
+    /// [themselves](Handle::flush). Does nothing while a guard or a [`Ref`] of this thread is alive.
     pub fn flush(&self) {
         self.core.domain.flush();
     }
@@ -211,7 +289,7 @@ impl<P: Pointer, S> ItemSet<P, S> {
 impl<P: Pointer, S: BuildHasher> ItemSet<P, S> {
     /// The hash of a key as this set uses it, for the `_hashed` forms.
     #[inline]
-    pub fn hash_of(&self, key: &KeyOf<P>) -> u32 {
+    pub fn hash_of<Q: ?Sized + Hash + Equivalent<KeyOf<P>>>(&self, key: &Q) -> u32 {
         word::fold(self.hasher.hash_one(key))
     }
 
@@ -224,7 +302,7 @@ impl<P: Pointer, S: BuildHasher> ItemSet<P, S> {
 
     /// Recognizes the item of `key` among raw ones.
     #[inline(always)]
-    fn matcher(key: &KeyOf<P>) -> impl Fn(*mut ()) -> bool {
+    fn matcher<Q: ?Sized + Equivalent<KeyOf<P>>>(key: &Q) -> impl Fn(*mut ()) -> bool {
         // SAFETY: the core shows raw items that are not null and not freed: linked under the lock, or checked by the section.
         move |raw| unsafe { &*raw.cast::<P::Item>() }.matches(key)
     }
@@ -255,9 +333,9 @@ impl<P: Pointer, S> Drop for ItemSet<P, S> {
 impl<P: Pointer, S> UnwindSafe for ItemSet<P, S> {}
 impl<P: Pointer, S> RefUnwindSafe for ItemSet<P, S> {}
 
-impl<P: Pointer> Default for ItemSet<P> {
+impl<P: Pointer, S: Default> Default for ItemSet<P, S> {
     fn default() -> Self {
-        Self::new()
+        Self::with_hasher(S::default())
     }
 }
 

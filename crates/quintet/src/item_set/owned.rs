@@ -1,31 +1,38 @@
 //! Items beyond a reference: shared ones, and those that have left their set.
 
+use super::ItemSet;
 use super::core::Outcome;
-use super::handle::Handle;
+use super::inside::{Inside, QuietHandle};
 use super::item::Pointer;
-use crate::hasher::DefaultHashBuilder;
-use crate::reclaim::{Hold, QuietHandle};
+use crate::reclaim::Hold;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// An item that was taken out of a set, from [`Handle::put_owned`] or [`Handle::remove_owned`]. Others may still be reading it: dropping this
+/// An item that was taken out of a set, from [`Inside::insert_owned`] or [`Inside::remove_owned`]. Others may still be reading it: dropping this
 /// hands it to the set, which drops it when nobody can refer to it any more. Forgetting this leaks the item.
-pub struct Removed<'h, P: Pointer, S = DefaultHashBuilder, A: Hold = QuietHandle> {
-    handle: &'h Handle<'h, P, S, A>,
+pub struct Removed<'h, P: Pointer, I = QuietHandle<'h, P>> {
+    inside: &'h I,
     raw: *mut (),
     birth: u64,
+    /// Here, so that dropping needs to know nothing of the kind of access.
+    retire: fn(&I, *mut (), u64),
+    item: PhantomData<P>,
 }
 
-impl<'h, P: Pointer, S, A: Hold> Removed<'h, P, S, A> {
-    pub(super) fn new(handle: &'h Handle<'_, P, S, A>, outcome: Outcome) -> Option<Self> {
-        outcome.taken.map(|birth| Self { handle, raw: outcome.before, birth })
+impl<'h, P: Pointer, A: Hold, H> Removed<'h, P, Inside<A, H>> {
+    pub(super) fn new<S>(inside: &'h Inside<A, H>, outcome: Outcome) -> Option<Self>
+    where
+        H: Deref<Target = ItemSet<P, S>>,
+    {
+        let (raw, retire) = (outcome.before, Inside::retire);
+        outcome.taken.map(|birth| Self { inside, raw, birth, retire, item: PhantomData })
     }
 }
 
-impl<P: Pointer, S, A: Hold> Deref for Removed<'_, P, S, A> {
+impl<P: Pointer, I> Deref for Removed<'_, P, I> {
     type Target = P::Item;
 
     fn deref(&self) -> &P::Item {
@@ -34,22 +41,19 @@ impl<P: Pointer, S, A: Hold> Deref for Removed<'_, P, S, A> {
     }
 }
 
-impl<P: Pointer, S, A: Hold> Drop for Removed<'_, P, S, A> {
+impl<P: Pointer, I> Drop for Removed<'_, P, I> {
     fn drop(&mut self) {
-        self.handle.retire(self.raw, self.birth);
+        (self.retire)(self.inside, self.raw, self.birth);
     }
 }
 
-impl<P: Pointer, S, A: Hold> fmt::Debug for Removed<'_, P, S, A>
-where
-    P::Item: fmt::Debug,
-{
+impl<P: Pointer<Item: fmt::Debug>, I> fmt::Debug for Removed<'_, P, I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Removed").field(&**self).finish()
     }
 }
 
-/// A shared item as [`Handle::get_arc`] found it: clone it to keep it.
+/// A shared item as [`Inside::get_arc`] found it: clone it to keep it.
 pub struct ArcRef<'h, T> {
     /// The set's own count, which is not ours to give back.
     item: ManuallyDrop<Arc<T>>,

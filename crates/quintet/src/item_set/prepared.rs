@@ -30,7 +30,7 @@ fn a_successor_is_used_when_its_pages_are_there() {
     let set = Set::builder().pages(Pages::Small).capacity(60_000).build();
     let mut items = 0;
     let mut put = |set: &Set| {
-        assert!(set.pin().put(record(items, items + 1)).is_none());
+        assert!(set.pin().insert(record(items, items + 1)).is_none());
         items += 1;
         assert!(items < 500_000, "it never came to that");
         items
@@ -77,7 +77,7 @@ fn capacity_bits(set: &Set) -> u32 {
 #[test]
 fn a_full_table_does_not_wait_for_pages() {
     let set = Set::builder().pages(Pages::Small).capacity(1_000).build();
-    (0..1_000).for_each(|key| assert!(set.pin().put(record(key, key + 1)).is_none()));
+    (0..1_000).for_each(|key| assert!(set.pin().insert(record(key, key + 1)).is_none()));
     set.pin().visit(|visit| {
         set.core.prepare_for_test(visit, 18);
         assert!(set.stats().table_bytes > 1 << 20, "what is prepared is counted");
@@ -100,7 +100,7 @@ fn a_successor_is_dropped_once() {
     };
     let filled = || {
         let set = Set::new();
-        (0..100).for_each(|key| assert!(set.pin().put(record(key, key)).is_none()));
+        (0..100).for_each(|key| assert!(set.pin().insert(record(key, key)).is_none()));
         set.pin().visit(|visit| set.core.settle(visit).map(drop).unwrap());
         set.pin().shrink_to_fit();
         set.flush();
@@ -155,9 +155,9 @@ fn drops_that_panic_lose_nothing() {
     let set = ItemSet::<Box<Bomb>>::new();
     let mut panics = 0;
     for turn in 0..5 * KEYS {
-        let mut handle = set.handle();
+        let mut handle = set.quiet_handle();
         let put = catch_unwind(AssertUnwindSafe(|| {
-            handle.put(Bomb { key: turn % KEYS });
+            handle.insert(Bomb { key: turn % KEYS });
             handle.quiescent();
             if turn % 500 == 0 {
                 handle.flush();
@@ -180,7 +180,7 @@ struct Liar {
 
 impl Item for Liar {
     type Key = u64;
-    fn matches(&self, _: &u64) -> bool {
+    fn matches<Q: ?Sized + Equivalent<u64>>(&self, _: &Q) -> bool {
         true
     }
     fn same_key(&self, other: &Self) -> bool {
@@ -223,7 +223,7 @@ fn an_item_that_lies_about_its_key_is_not_changed_under_a_foreign_lock() {
     let set = ItemSet::<Box<Liar>>::builder().shards(2).hasher(Chosen(0)).build();
     // Seven in the last line of the first shard: one is displaced into the second.
     let keys: Vec<u64> = (0..7).map(|number| 0x7fff_0001 + 2 * number).collect();
-    keys.iter().for_each(|&key| assert!(set.pin().put(Liar { key }).is_none()));
+    keys.iter().for_each(|&key| assert!(set.pin().insert(Liar { key }).is_none()));
     assert_eq!(u64::from(set.hash_of(&keys[0])), keys[0]);
     let foreign = 0x8000_0000 | keys[6] & 0xffff;
     assert!(set.pin().get(&foreign).is_some(), "the liar is met");

@@ -31,10 +31,13 @@ fn model(shards: usize, check: impl Fn(Arc<Set>) + Send + Sync + 'static) {
 }
 
 /// Runs `work` in four threads.
-fn crew(set: &Arc<Set>, work: fn(&mut Handle<'_, Box<Record>, foldhash::fast::FixedState>, u64)) {
+fn crew(
+    set: &Arc<Set>,
+    work: fn(&mut QuietHandle<'_, Box<Record>, foldhash::fast::FixedState>, u64),
+) {
     let spawn = |thread| {
         let set = Arc::clone(set);
-        thread::spawn(move || work(&mut set.handle(), thread))
+        thread::spawn(move || work(&mut set.quiet_handle(), thread))
     };
     let threads: Vec<_> = (0..4).map(spawn).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -48,8 +51,8 @@ fn own_keys(set: Arc<Set>) {
     crew(&set, |handle, thread| {
         let key = |index: u64| index * 4 + thread;
         for index in 0..8 {
-            assert_eq!(value(handle.put(Record { key: key(index), value: index })), None);
-            let again = handle.put(Record { key: key(index), value: index + 1 });
+            assert_eq!(value(handle.insert(Record { key: key(index), value: index })), None);
+            let again = handle.insert(Record { key: key(index), value: index + 1 });
             assert_eq!(value(again), Some(index));
             handle.quiescent();
         }
@@ -84,13 +87,35 @@ fn shuttle_one_winner_per_key_while_the_set_grows() {
     model(2, |set| {
         crew(&set, |handle, thread| {
             for key in 0..8 {
-                if let Err(winner) = handle.insert_new(Record { key, value: thread }) {
-                    assert_ne!(winner.value, thread, "inserted twice");
+                if let Err(rejected) = handle.insert_new(Record { key, value: thread }) {
+                    assert_ne!(rejected.current.value, thread, "inserted twice");
                 }
                 handle.quiescent();
             }
         });
         assert_eq!(set.len(), 8);
         assert_eq!(set.pin().iter_exact().count(), 8);
+    });
+}
+
+/// Four threads count under the same keys while the set grows: nothing is lost, whichever way a count takes.
+#[test]
+fn shuttle_counts_are_exact_while_the_set_grows() {
+    model(2, |set| {
+        crew(&set, |handle, thread| {
+            let add = |old: &Record| Record { key: old.key, value: old.value + 1 };
+            for key in 0..6 {
+                let first = || Record { key, value: 1 };
+                if thread % 2 == 0 {
+                    handle.update_or_insert_with(&key, add, first);
+                } else {
+                    handle.set().update_or_insert(add, first());
+                }
+                handle.insert(Record { key: 100 + key * 4 + thread, value: 0 });
+                handle.quiescent();
+            }
+        });
+        assert!((0..6).all(|key| value(set.pin().get(&key)) == Some(4)), "a count is lost");
+        assert_eq!(set.len(), 6 + 24);
     });
 }

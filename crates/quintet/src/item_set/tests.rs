@@ -43,7 +43,7 @@ fn value(found: Option<&Record>) -> Option<u64> {
 fn follows_the_oracle_through_growth_and_shrinking() {
     for seed in 1..8 {
         let set = ItemSet::<Box<Record>>::builder().shards(4).seed(seed).build();
-        let mut handle = set.handle();
+        let mut handle = set.quiet_handle();
         let mut oracle = HashMap::new();
         let mut dice = Dice(seed * 0x9e37_79b9);
         for step in 0..60_000u64 {
@@ -53,11 +53,11 @@ fn follows_the_oracle_through_growth_and_shrinking() {
             let item = record(key, step);
             match (dice.roll() % 8, growing) {
                 (0..=2, true) | (0, false) => {
-                    assert_eq!(value(handle.put(item)), oracle.insert(key, step));
+                    assert_eq!(value(handle.insert(item)), oracle.insert(key, step));
                 }
                 (3, _) => assert_eq!(value(handle.get(&key)), oracle.get(&key).copied()),
                 (4, true) => {
-                    let old = handle.insert_new(item).err().map(|old| old.value);
+                    let old = handle.insert_new(item).err().map(|rejected| rejected.current.value);
                     assert_eq!(old, oracle.get(&key).copied());
                     oracle.entry(key).or_insert(step);
                 }
@@ -97,19 +97,19 @@ fn single_owner_stress_from_a_tiny_table() {
         std::thread::scope(|scope| {
             for thread in 0..6u64 {
                 let set = &set;
-                scope.spawn(move || own_keys(&mut set.handle(), thread, round));
+                scope.spawn(move || own_keys(&mut set.quiet_handle(), thread, round));
             }
         });
         assert_eq!(set.len(), 6 * 1_000, "a third of the keys stays");
     }
 }
 
-fn own_keys(handle: &mut Handle<'_, Box<Record>>, thread: u64, round: u64) {
+fn own_keys(handle: &mut QuietHandle<'_, Box<Record>>, thread: u64, round: u64) {
     let key = |index: u64| index * 6 + thread;
     for index in 0..3_000 {
         let mark = index ^ round;
-        assert_eq!(value(handle.put(record(key(index), mark))), None);
-        assert_eq!(value(handle.put(record(key(index), mark + 1))), Some(mark));
+        assert_eq!(value(handle.insert(record(key(index), mark))), None);
+        assert_eq!(value(handle.insert(record(key(index), mark + 1))), Some(mark));
         if index % 3 != 0 {
             assert_eq!(value(handle.remove(&key(index))), Some(mark + 1), "lost");
             assert_eq!(value(handle.get(&key(index))), None, "found after remove");
@@ -127,8 +127,8 @@ fn own_keys(handle: &mut Handle<'_, Box<Record>>, thread: u64, round: u64) {
 fn items_come_in_the_order_of_their_insertion_until_the_set_is_rebuilt() {
     let set = ItemSet::<Box<Record>>::builder().capacity(1_000).ordered(true).build();
     let pin = set.pin();
-    (0..1_000).for_each(|key| assert!(pin.put(record(key * 7, key)).is_none()));
-    pin.put(record(70, 1_010));
+    (0..1_000).for_each(|key| assert!(pin.insert(record(key * 7, key)).is_none()));
+    pin.insert(record(70, 1_010));
     assert_eq!(set.stats().migrations, 0);
     let values: Vec<_> = pin.iter().map(|item| item.value % 1_000).collect();
     assert_eq!(values, (0..1_000).collect::<Vec<_>>());
@@ -148,7 +148,7 @@ fn a_set_made_for_so_many_items_takes_them_without_growth() {
         for items in [100, 1_000, 10_000, 123_456, largest(9), largest(12), largest(14)] {
             let set = ItemSet::<Box<Record>>::builder().capacity(items).ordered(ordered).build();
             let made = set.stats();
-            (0..items as u64).for_each(|key| assert!(set.pin().put(record(key, key)).is_none()));
+            (0..items as u64).for_each(|key| assert!(set.pin().insert(record(key, key)).is_none()));
             let now = set.stats();
             assert_eq!((now.len, now.migrations), (items, 0));
             assert_eq!(
@@ -164,7 +164,7 @@ fn a_set_made_for_so_many_items_takes_them_without_growth() {
 fn shared_items_outlive_the_set() {
     let set = ItemSet::<Arc<Record>>::new();
     let kept = Arc::new(record(1, 10));
-    assert!(set.pin().put(Arc::clone(&kept)).is_none());
+    assert!(set.pin().insert(Arc::clone(&kept)).is_none());
     assert_eq!(Arc::strong_count(&kept), 2);
     drop(set);
     assert_eq!(Arc::strong_count(&kept), 1);
@@ -175,9 +175,9 @@ fn shared_items_outlive_the_set() {
 fn an_owner_keeps_what_was_replaced_and_drops_it_when_it_is_safe() {
     let set = ItemSet::<Arc<Record>>::new();
     let kept = Arc::new(record(1, 10));
-    let mut handle = set.handle();
-    handle.put(Arc::clone(&kept));
-    let owner = handle.put_owned(record(1, 11)).expect("there was one");
+    let mut handle = set.quiet_handle();
+    handle.insert(Arc::clone(&kept));
+    let owner = handle.insert_owned(record(1, 11)).expect("there was one");
     assert_eq!((owner.value, Arc::strong_count(&kept)), (10, 2));
     drop(owner);
     assert_eq!(handle.remove_owned(&1).map(|owner| owner.value), Some(11));
@@ -190,14 +190,14 @@ fn an_owner_keeps_what_was_replaced_and_drops_it_when_it_is_safe() {
 #[test]
 fn what_is_put_while_iterating_is_held_for_its_readers() {
     let set = ItemSet::<Arc<Record>>::new();
-    let (mut ours, theirs) = (set.handle(), set.handle());
-    ours.put(record(1, 10));
+    let (mut ours, theirs) = (set.quiet_handle(), set.quiet_handle());
+    ours.insert(record(1, 10));
     assert!(ours.get(&1).is_some() && theirs.get(&1).is_some());
     let kept = [2, 1].map(|key| Arc::new(record(key, 20)));
     let mut walk = ours.iter();
     assert!(walk.next().is_some());
-    assert!(ours.put(Arc::clone(&kept[0])).is_none(), "added");
-    assert!(ours.put(Arc::clone(&kept[1])).is_some(), "replaced");
+    assert!(ours.insert(Arc::clone(&kept[0])).is_none(), "added");
+    assert!(ours.insert(Arc::clone(&kept[1])).is_some(), "replaced");
     let found = [theirs.get(&2), theirs.get(&1)];
     assert_eq!(found.map(value), [Some(20), Some(20)]);
     assert!(ours.remove(&2).is_some() && ours.remove(&1).is_some());
@@ -207,7 +207,7 @@ fn what_is_put_while_iterating_is_held_for_its_readers() {
 }
 
 /// A way to find an item, or to take it out.
-type Find = for<'h> fn(&'h Handle<'_, Arc<Record>>) -> Option<&'h Record>;
+type Find = for<'h> fn(&'h QuietHandle<'_, Arc<Record>>) -> Option<&'h Record>;
 
 /// A reader that has announced one era finds an item of the next one: alone, among many keys, or in the way of a write.
 #[test]
@@ -219,17 +219,17 @@ fn what_is_found_in_a_later_era_is_held() {
             reader.get_many(&[2], &mut found);
             found[0]
         },
-        |reader| reader.put(record(2, 30)),
+        |reader| reader.insert(record(2, 30)),
     ];
     for find in finds {
         let set = ItemSet::<Arc<Record>>::new();
-        let (reader, mut writer) = (set.handle(), set.handle());
-        writer.put(record(1, 10));
+        let (reader, mut writer) = (set.quiet_handle(), set.quiet_handle());
+        writer.insert(record(1, 10));
         assert!(reader.get(&1).is_some() && reader.get(&2).is_none());
-        assert!(writer.put(record(1, 11)).is_some());
+        assert!(writer.insert(record(1, 11)).is_some());
         writer.flush();
         let kept = Arc::new(record(2, 20));
-        assert!(writer.put(Arc::clone(&kept)).is_none());
+        assert!(writer.insert(Arc::clone(&kept)).is_none());
         let found = find(&reader);
         assert_eq!(value(found), Some(20));
         writer.remove(&2);
@@ -245,14 +245,14 @@ fn a_forgotten_offline_guard_frees_nothing_under_its_handle() {
     let finds: [Find; 4] = [
         |reader| reader.get(&1),
         |reader| reader.iter().next(),
-        |reader| reader.put(record(1, 11)),
+        |reader| reader.insert(record(1, 11)),
         |reader| reader.remove(&1),
     ];
     for find in finds {
         let set = ItemSet::<Arc<Record>>::new();
-        let (mut reader, mut writer) = (set.handle(), set.handle());
+        let (mut reader, mut writer) = (set.quiet_handle(), set.quiet_handle());
         let kept = Arc::new(record(1, 10));
-        assert!(writer.put(Arc::clone(&kept)).is_none() && reader.get(&1).is_some());
+        assert!(writer.insert(Arc::clone(&kept)).is_none() && reader.get(&1).is_some());
         std::mem::forget(reader.offline());
         let found = find(&reader);
         writer.remove(&1);
@@ -265,7 +265,7 @@ fn a_forgotten_offline_guard_frees_nothing_under_its_handle() {
 #[test]
 fn the_hashed_forms_are_the_others() {
     let set = ItemSet::<Box<Record>>::new();
-    let handle = set.handle();
+    let handle = set.quiet_handle();
     let hash = set.hash_of(&7);
     assert!(handle.put_hashed(hash, &7, Some(Box::new(record(7, 1)))).is_none());
     assert_eq!(value(handle.get_hashed(hash, &7)), Some(1));
@@ -283,12 +283,12 @@ fn a_foreign_hash_is_caught_in_debug_builds() {
 
 #[test]
 fn retain_clear_reserve_and_shrink() {
-    let set = ItemSet::<Box<Record>>::builder().pages(Pages::Small).load_factor(0.6).build();
-    let mut handle = set.handle();
+    let set = ItemSet::<Box<Record>>::builder().pages(Pages::Small).max_load(0.6).build();
+    let mut handle = set.quiet_handle();
     handle.reserve(10_000);
     let roomy = set.stats();
     assert!(roomy.capacity >= 10_000);
-    (0..10_000).for_each(|key| assert!(handle.put(record(key, key)).is_none()));
+    (0..10_000).for_each(|key| assert!(handle.insert(record(key, key)).is_none()));
     assert_eq!(set.stats().migrations, 0, "reserved");
     handle.retain(|item| item.key % 10 == 0);
     assert_eq!(set.len(), 1_000);
@@ -301,7 +301,7 @@ fn retain_clear_reserve_and_shrink() {
     handle.flush();
     assert_eq!(set.stats().backlog_items, 0);
     assert!(handle.try_reserve(usize::MAX).is_err());
-    assert!(handle.try_put(record(1, 1)).unwrap().is_none());
+    assert!(handle.fallible().insert(record(1, 1)).unwrap().is_none());
 }
 
 /// Keys whose hashes are all the same find each other, and do not make the set grow for ever.
@@ -322,8 +322,8 @@ fn colliding_hashes_are_slow_and_never_eat_memory() {
         fn write(&mut self, _: &[u8]) {}
     }
     let set = ItemSet::<Box<Record>>::builder().hasher(Same).build();
-    let handle = set.handle();
-    (0..2_000).for_each(|key| assert!(handle.put(record(key, key)).is_none()));
+    let handle = set.quiet_handle();
+    (0..2_000).for_each(|key| assert!(handle.insert(record(key, key)).is_none()));
     (0..2_000).for_each(|key| assert_eq!(value(handle.get(&key)), Some(key)));
     assert!(set.stats().capacity < 2_000 * 8, "{:?}", set.stats());
     (0..2_000).for_each(|key| assert_eq!(value(handle.remove(&key)), Some(key)));
@@ -331,8 +331,8 @@ fn colliding_hashes_are_slow_and_never_eat_memory() {
 
 quintet_testkit::assert_send!(ItemSet<Box<Record>>);
 quintet_testkit::assert_sync!(ItemSet<Box<Record>>);
-quintet_testkit::assert_send!(Handle<'static, Box<Record>>);
-quintet_testkit::assert_not_sync!(Handle<'static, Box<Record>>);
+quintet_testkit::assert_send!(QuietHandle<'static, Box<Record>>);
+quintet_testkit::assert_not_sync!(QuietHandle<'static, Box<Record>>);
 quintet_testkit::assert_not_send!(Pin<'static, Box<Record>>);
 quintet_testkit::assert_not_sync!(Pin<'static, Box<Record>>);
 
@@ -340,13 +340,13 @@ quintet_testkit::assert_not_sync!(Pin<'static, Box<Record>>);
 #[test]
 fn removing_everything_gives_the_memory_back() {
     let set = ItemSet::<Box<Record>>::new();
-    let mut handle = set.handle();
+    let mut handle = set.quiet_handle();
     let (mut peak, items) = (0, 1_000_000);
     for key in 0..items {
-        assert!(handle.put(record(key, key)).is_none());
+        assert!(handle.insert(record(key, key)).is_none());
         if key % 256 == 0 {
             handle.quiescent();
-            peak = peak.max(set.memory_used() + set.len() * size_of::<Record>());
+            peak = peak.max(set.memory_bytes() + set.len() * size_of::<Record>());
         }
     }
     for key in 0..items {
@@ -356,7 +356,7 @@ fn removing_everything_gives_the_memory_back() {
         }
     }
     handle.quiescent();
-    let left = set.memory_used();
+    let left = set.memory_bytes();
     eprintln!("{left} of {peak} bytes are left");
     assert!(left <= peak / 20, "{left} of {peak} bytes");
 }
@@ -366,17 +366,17 @@ fn removing_everything_gives_the_memory_back() {
 #[test]
 fn a_handle_follows_the_set_without_a_quiet_point() {
     let set = ItemSet::<Box<Record>>::builder().shards(1).build();
-    let (mut ours, theirs) = (set.handle(), set.handle());
+    let (mut ours, theirs) = (set.quiet_handle(), set.quiet_handle());
     for key in 0..20 {
-        assert!(ours.put(record(key, 0)).is_none());
+        assert!(ours.insert(record(key, 0)).is_none());
     }
     ours.quiescent();
     for round in 1..6 {
         assert_eq!(value(ours.get(&3)), Some(round - 1));
         theirs.reserve(40 << (2 * round));
-        assert_eq!(value(theirs.put(record(3, round))), Some(round - 1));
+        assert_eq!(value(theirs.insert(record(3, round))), Some(round - 1));
         assert_eq!(value(ours.get(&3)), Some(round), "not from the table that was left");
-        assert_eq!(value(ours.put(record(4, round))), Some(round - 1));
+        assert_eq!(value(ours.insert(record(4, round))), Some(round - 1));
         assert_eq!(value(theirs.get(&4)), Some(round));
         assert_eq!(value(ours.remove(&5)), if round == 1 { Some(0) } else { None });
         assert!(theirs.get(&5).is_none());

@@ -3,16 +3,17 @@
 use super::ItemSet;
 use super::at_once::{Taken, Wish};
 use super::core::{Hint, Outcome, Want};
-use super::handle::{Handle, expect};
+use super::inside::{Inside, expect};
 use super::item::Pointer;
 use super::shard::Shard;
-use super::table::Table;
+use super::table::{Raw, Table};
 use crate::reclaim::Hold;
 use crate::region::AllocError;
 use crate::sync::MutexGuard;
 use crate::sync::prefetch::prefetch_read;
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
+use std::ops::Deref;
 use std::ptr;
 
 /// A raw item that belongs to nobody else yet.
@@ -55,7 +56,7 @@ impl<P: Pointer> Drop for Unplaced<P> {
     }
 }
 
-impl<P: Pointer, S: BuildHasher, A: Hold> Handle<'_, P, S, A> {
+impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Inside<A, H> {
     /// Puts an item whose hash is known.
     #[inline(always)]
     pub(super) fn put_unplaced(&self, hash: u32, item: Unplaced<P>) -> Option<&P::Item> {
@@ -68,7 +69,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold> Handle<'_, P, S, A> {
     /// Puts an item into a table that is at hand. All that is rare comes last, and is called with few values.
     #[inline(always)]
     fn put_in(&self, table: &Table, wish: Wish) -> Option<&P::Item> {
-        let core = &self.set.core;
+        let core = &self.set().core;
         let Some(at) = core.come_to(table, wish.hash) else { return self.put_slowly(wish, None) };
         if at.may_have(wish.hash) {
             return self.put_over(table, at.shard, wish);
@@ -119,7 +120,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold> Handle<'_, P, S, A> {
     /// Adds an item in the usual case. `None` says that nothing has happened.
     #[inline(always)]
     fn add_at_once(&self, wish: Wish) -> Option<Hint> {
-        self.at_hand(|table| self.set.core.add_at_once(self.peek().upper(), table, wish))
+        self.at_hand(|table| self.set().core.add_at_once(self.peek().upper(), table, wish))
     }
 
     /// Replaces an item in the usual case, or removes it. `None` says that nothing has happened.
@@ -130,7 +131,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold> Handle<'_, P, S, A> {
         same: &impl Fn(*mut ()) -> bool,
     ) -> Option<Taken> {
         self.at_hand(|table| {
-            let at = self.set.core.come_to(table, wish.hash)?;
+            let at = self.set().core.come_to(table, wish.hash)?;
             self.change_in(table, at.shard, wish, same)
         })
     }
@@ -149,7 +150,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold> Handle<'_, P, S, A> {
             prefetch_read(raw);
             prefetch_read(raw.wrapping_byte_add(size_of::<P::Item>().min(128) / 8 * 7));
         };
-        let core = &self.set.core;
+        let core = &self.set().core;
         self.visit(|visit| core.change_at_once(visit, table, shard, wish, same, expect))
     }
 
@@ -164,7 +165,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold> Handle<'_, P, S, A> {
     #[cold]
     #[inline(never)]
     fn consider(&self, hint: Hint) {
-        self.visit(|visit| self.set.core.take_hint(visit, hint));
+        self.visit(|visit| self.set().core.take_hint(visit, hint));
     }
 
     /// Retires an item that was taken out at once, and shows it. What is ready has been freed before.
@@ -183,11 +184,20 @@ impl<P: Pointer, S: BuildHasher, A: Hold> Handle<'_, P, S, A> {
         want: Want,
         item: P,
     ) -> Result<(Outcome, Option<P>), AllocError> {
+        self.write_hashed(self.set().hash_of_item(item.as_item()), want, item)
+    }
+
+    /// The same with the hash of its key.
+    #[inline(always)]
+    pub(super) fn write_hashed(
+        &self,
+        hash: u32,
+        want: Want,
+        item: P,
+    ) -> Result<(Outcome, Option<P>), AllocError> {
         let unplaced = Unplaced::new(item);
         // SAFETY: borrowed until the write has placed it.
-        let shown = unsafe { unplaced.shown() };
-        let hash = self.set.hash_of_item(shown);
-        let same = ItemSet::<P, S>::item_matcher(shown);
+        let same = ItemSet::<P, S>::item_matcher(unsafe { unplaced.shown() });
         self.write_unplaced(hash, same, want, Some(unplaced))
     }
 
@@ -235,8 +245,8 @@ impl<P: Pointer, S: BuildHasher, A: Hold> Handle<'_, P, S, A> {
         item: Option<Unplaced<P>>,
     ) -> Result<(Outcome, Option<P>), AllocError> {
         let raw = item.as_ref().map_or(ptr::null_mut(), |item| item.0);
-        let outcome = self.visit(|visit| self.set.core.write(visit, hash, same, want, raw))?;
-        self.set.core.acquaint(&self.access);
+        let outcome = self.visit(|visit| self.set().core.write(visit, hash, same, want, raw))?;
+        self.set().core.acquaint(&self.access);
         match item {
             Some(item) if outcome.placed => {
                 std::mem::forget(item);
@@ -253,5 +263,12 @@ impl<P: Pointer, S: BuildHasher, A: Hold> Handle<'_, P, S, A> {
             self.retire(outcome.before, birth);
         }
         self.show(outcome.before)
+    }
+}
+
+impl Outcome {
+    /// The item that is there after an addition.
+    pub(super) const fn there(&self) -> Raw {
+        if self.placed { self.item } else { self.before }
     }
 }

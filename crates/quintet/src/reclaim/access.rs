@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`Handle`] | its own | during each operation |
 //! | [`ThreadSeat`] | the calling thread's | during each operation |
-//! | [`Pinned`] | the calling thread's | for as long as it lives |
+//! | [`Pinned`] | the calling thread's, or a [`Handle`]'s | for as long as it lives |
 //! | [`QuietHandle`] | its own | always, except at its quiet points |
 //!
 //! ```text
@@ -26,7 +26,7 @@ use super::books::Books;
 use super::domain::Domain;
 use super::handle::{Handle, QuietHandle};
 use super::retired::Retired;
-use super::section::{Brief, Check, Held, Peek, Section, Visit};
+use super::section::{Brief, Check, Held, Peek, Section, Stay, Visit};
 use std::marker::PhantomData;
 
 /// How a thread is inside of a table: see [`Handle`], [`ThreadSeat`], [`Pinned`], [`QuietHandle`].
@@ -108,7 +108,7 @@ pub struct ThreadSeat<'d> {
     not_send: PhantomData<*mut ()>,
 }
 
-/// Inside on the calling thread's seat for as long as this lives.
+/// Inside on the calling thread's seat, or on that of a [`Handle`], for as long as this lives.
 #[derive(Debug)]
 pub struct Pinned<'d>(Section<'d>);
 
@@ -125,6 +125,18 @@ impl<'d> Pinned<'d> {
     #[inline(always)]
     pub fn new(domain: &'d Domain) -> Self {
         Self(domain.pin())
+    }
+
+    /// Enters on the seat of a handle.
+    #[inline(always)]
+    pub fn on(handle: &'d Handle) -> Self {
+        Self(handle.pin())
+    }
+
+    /// The same section for who looks no further.
+    #[inline(always)]
+    pub fn stay(self) -> Stay<'d> {
+        self.0.stay()
     }
 }
 

@@ -104,4 +104,4 @@ pub use collect::{BATCH, BATCH_BYTES};
 pub use domain::{Backlog, Domain};
 pub use handle::{Handle, Offline, QuietHandle};
 pub use retired::{Freed, Retired};
-pub use section::{Brief, Check, Held, Peek, Section, Spot, Visit};
+pub use section::{Brief, Check, Held, Peek, Section, Spot, Stay, Visit};

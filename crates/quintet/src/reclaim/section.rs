@@ -31,6 +31,15 @@ pub struct Section<'a> {
     visit: Visit<'a>,
 }
 
+/// What is left of a section for who looks no further: it keeps what was found, and is left when dropped, as a [`Section`] is.
+#[derive(Debug)]
+pub struct Stay<'a> {
+    core: &'a Core,
+    seat: &'a SeatState,
+    /// As in [`Visit`].
+    not_send: PhantomData<*mut ()>,
+}
+
 /// A seat from which sections of the usual kind are entered.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot<'a> {
@@ -293,6 +302,29 @@ impl<'a> Section<'a> {
     pub(super) fn another(&self) -> Self {
         Self::enter(self.visit.core, self.visit.seat)
     }
+
+    /// The same section, without the right to look further.
+    #[inline(always)]
+    pub(super) fn stay(self) -> Stay<'a> {
+        let Visit { core, seat, .. } = self.visit;
+        // The section is not left: what takes its place leaves it.
+        std::mem::forget(self);
+        Stay { core, seat, not_send: PhantomData }
+    }
+}
+
+impl Stay<'_> {
+    /// Enters another section on the same seat: what this one keeps, that one keeps too (E10).
+    pub fn another(&self) -> Self {
+        Section::enter(self.core, self.seat).stay()
+    }
+}
+
+impl Drop for Stay<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        leave(self.core, self.seat);
+    }
 }
 
 impl<'a> Deref for Section<'a> {
@@ -306,9 +338,15 @@ impl<'a> Deref for Section<'a> {
 impl Drop for Section<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.visit.seat.leave() {
-            leave_slow(self.visit.core, self.visit.seat);
-        }
+        leave(self.visit.core, self.visit.seat);
+    }
+}
+
+/// Leaves a section.
+#[inline(always)]
+fn leave(core: &Core, seat: &SeatState) {
+    if seat.leave() {
+        leave_slow(core, seat);
     }
 }
 

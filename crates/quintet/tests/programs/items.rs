@@ -4,8 +4,8 @@ use crate::chance::{Chance, Mood, Place};
 use crate::context::{Bench, Context, Family, Operation, Seat, Shelf, World, common, fatal};
 use crate::kept::Kept;
 use crate::thing::{Key, Mix, Thing, ignore};
-use quintet::ItemSet;
-use quintet::item_set::{Handle, Pin, Pointer};
+use quintet::item_set::{Handle, Pin, Pointer, QuietHandle};
+use quintet::{Compute, ItemSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,16 +14,20 @@ pub(crate) type ArcSet = ItemSet<Arc<Thing>, Mix>;
 
 /// A family of sets of things behind one kind of pointer.
 pub(crate) trait Sets:
-    Family<Own = Handle<'static, Self::To, Mix>, Pin = Pin<'static, Self::To, Mix>>
+    Family<Own = QuietHandle<'static, Self::To, Mix>, Pin = Pin<'static, Self::To, Mix>>
 {
     type To: Pointer<Item = Thing> + From<Thing> + 'static;
     fn set(&self) -> &ItemSet<Self::To, Mix>;
+    fn owned(table: &Arc<Self>) -> Handle<'static, Self::To, Mix>;
 }
 
 impl Sets for BoxSet {
     type To = Box<Thing>;
     fn set(&self) -> &Self {
         self
+    }
+    fn owned(table: &Arc<Self>) -> Handle<'static, Self::To, Mix> {
+        table.owned_handle()
     }
 }
 
@@ -32,12 +36,15 @@ impl Sets for ArcSet {
     fn set(&self) -> &Self {
         self
     }
+    fn owned(table: &Arc<Self>) -> Handle<'static, Self::To, Mix> {
+        table.owned_handle()
+    }
 }
 
 macro_rules! family {
     ($to:ty, $name:literal, $field:ident, $more:expr) => {
         impl Family for ItemSet<$to, Mix> {
-            type Own = Handle<'static, $to, Mix>;
+            type Own = QuietHandle<'static, $to, Mix>;
             type Pin = Pin<'static, $to, Mix>;
             const NAME: &'static str = $name;
 
@@ -47,7 +54,7 @@ macro_rules! family {
                 builder.shards(*chance.of(&[1, 2, 8])).hasher(hasher).build()
             }
             fn own(&'static self) -> Self::Own {
-                self.handle()
+                self.quiet_handle()
             }
             fn pin(&'static self) -> Option<Self::Pin> {
                 Some(self.pin())
@@ -59,8 +66,8 @@ macro_rules! family {
                 &context.$field
             }
             fn operations() -> Vec<Operation> {
-                [reads::<Self>(), writes::<Self>(), owners::<Self>(), common::<Self>(), $more]
-                    .concat()
+                let here = [reads::<Self>(), writes::<Self>(), changes::<Self>(), lent::<Self>()];
+                [here.concat(), owners::<Self>(), common::<Self>(), $more].concat()
             }
             fn empty(&self) {
                 self.pin().clear();
@@ -165,7 +172,7 @@ fn reads<F: Sets>() -> Vec<Operation> {
             let table = context.table::<F>();
             std::hint::black_box((
                 table.set().stats(),
-                table.set().memory_used(),
+                table.set().memory_bytes(),
                 table.set().is_empty(),
             ));
         }),
@@ -190,19 +197,19 @@ fn writes<F: Sets>() -> Vec<Operation> {
     vec![
         ("put", |context| {
             let (seat, thing) = (context.seat::<F>(), new_thing::<F>(context));
-            at!(seat, handle => handle.put(thing).map(Thing::key));
+            at!(seat, handle => handle.insert(thing).map(Thing::key));
         }),
         ("put, and stash what was there", |context| {
             let thing = new_thing::<F>(context);
             let held =
-                Kept::new(context.seat::<F>(), |seat| at!(seat, handle => handle.put(thing)));
+                Kept::new(context.seat::<F>(), |seat| at!(seat, handle => handle.insert(thing)));
             if held.inside().is_some() {
                 context.stash(move || ignore(held.inside().map(Thing::key)));
             }
         }),
         ("try_put", |context| {
             let (seat, thing) = (context.seat::<F>(), new_thing::<F>(context));
-            at!(seat, handle => handle.try_put(thing).ok().flatten().map(Thing::key));
+            at!(seat, handle => handle.fallible().insert(thing).ok().flatten().map(Thing::key));
         }),
         ("put_hashed", |context| {
             let (seat, thing) = (context.seat::<F>(), Thing::new(context.key()));
@@ -213,7 +220,7 @@ fn writes<F: Sets>() -> Vec<Operation> {
         }),
         ("insert_new", |context| {
             let (seat, thing) = (context.seat::<F>(), new_thing::<F>(context));
-            at!(seat, handle => handle.insert_new(thing).map_err(Thing::key).err());
+            at!(seat, handle => handle.insert_new(thing).err().map(|rejected| rejected.current.key()));
         }),
         ("replace", |context| {
             let (seat, thing) = (context.seat::<F>(), new_thing::<F>(context));
@@ -257,7 +264,7 @@ fn writes<F: Sets>() -> Vec<Operation> {
             for _ in 0..1 + context.chance.below(4) {
                 let more = 100 + context.chance.below(900);
                 at!(seat, handle => handle.reserve(more));
-                at!(seat, handle => handle.put(new_thing::<F>(context)).map(Thing::key));
+                at!(seat, handle => handle.insert(new_thing::<F>(context)).map(Thing::key));
                 at!(seat, handle => handle.shrink_to_fit());
             }
         }),
@@ -274,6 +281,129 @@ fn writes<F: Sets>() -> Vec<Operation> {
     ]
 }
 
+/// What a closure makes of a thing: another of its key, after user code.
+fn next_thing(thing: &Thing) -> Thing {
+    let key = thing.key();
+    Context::enter_from(Place::Closure);
+    thing.key();
+    Thing::new(key)
+}
+
+/// Read, think, write.
+fn changes<F: Sets>() -> Vec<Operation> {
+    vec![
+        ("update", |context| {
+            let (seat, key) = (context.seat::<F>(), Key(context.key()));
+            at!(seat, handle => handle.update(&key, next_thing).map(Thing::key));
+        }),
+        ("update_or_insert", |context| {
+            let (seat, thing) = (context.seat::<F>(), new_thing::<F>(context));
+            at!(seat, handle => handle.update_or_insert(next_thing, thing).key());
+        }),
+        ("update_or_insert_with", |context| {
+            let (seat, key) = (context.seat::<F>(), Key(context.key()));
+            let make = || next_thing(&Thing::new(key.0));
+            at!(seat, handle => handle.update_or_insert_with(&key, next_thing, make).key());
+        }),
+        ("compute, and stash both", |context| {
+            let key = Key(context.key());
+            let say = |found: Option<&Thing>| {
+                let made = next_thing(found.unwrap_or(&Thing::new(key.0)));
+                match context.chance.below(3) {
+                    0 => Compute::Keep,
+                    1 => Compute::Remove,
+                    _ => Compute::Insert(F::To::from(made)),
+                }
+            };
+            let held = Kept::new(
+                context.seat::<F>(),
+                |seat| at!(seat, handle => handle.compute(&key, say)),
+            );
+            context.stash(move || {
+                let both = [held.inside().before, held.inside().after];
+                both.into_iter().flatten().for_each(|thing| ignore(thing.key()));
+            });
+        }),
+        ("compare_exchange", |context| {
+            let (seat, key) = (context.seat::<F>(), Key(context.key()));
+            at!(seat, handle => {
+                let seen = handle.get(&key);
+                Context::enter_from(Place::Closure);
+                match seen {
+                    Some(seen) => {
+                        let new = Thing::new(seen.key());
+                        handle.compare_exchange(seen, new).map(Thing::key).map_err(ignore).ok()
+                    }
+                    None => {
+                        let [foreign, new] = [(); 2].map(|()| Thing::new(key.0));
+                        handle.compare_exchange(&foreign, new).map(Thing::key).map_err(ignore).ok()
+                    }
+                }
+            });
+        }),
+        ("remove_if", |context| {
+            let (seat, key) = (context.seat::<F>(), Key(context.key()));
+            let agree = |thing: &Thing| next_thing(thing).key() % 2 == 0;
+            at!(seat, handle => ignore(handle.remove_if(&key, agree).map_err(Thing::key)));
+        }),
+        ("many", |context| {
+            let seat = context.seat::<F>();
+            let things: Vec<_> =
+                (0..context.chance.below(40)).map(|_| new_thing::<F>(context)).collect();
+            let keys: Vec<_> = things.iter().map(|thing| Key(thing.key())).collect();
+            let mut there = vec![false; keys.len()];
+            at!(seat, handle => handle.insert_many(things));
+            at!(seat, handle => handle.contains_many(&keys, &mut there));
+            at!(seat, handle => handle.remove_many(&keys[keys.len() / 2..]));
+        }),
+        ("drain", |context| {
+            let seat = context.seat::<F>();
+            let few = context.chance.below(5);
+            at!(seat, handle => handle.drain().take(few).for_each(|thing| ignore(next_thing(thing))));
+        }),
+    ]
+}
+
+/// By those who are outside between operations: what they lend is stashed.
+fn lent<F: Sets>() -> Vec<Operation> {
+    vec![
+        ("get by the set, and stash it", |context| {
+            let key = Key(context.key());
+            let held = Kept::new(context.table::<F>(), |table| table.set().get(&key));
+            context.stash(move || held.inside().iter().for_each(|thing| ignore(thing.key())));
+        }),
+        ("insert by the set, and stash what was there", |context| {
+            let thing = new_thing::<F>(context);
+            let held = Kept::new(context.table::<F>(), |table| table.set().insert(thing));
+            context.stash(move || held.inside().iter().for_each(|thing| ignore(thing.key())));
+        }),
+        ("update by an owned handle", |context| {
+            let (table, key) = (context.table::<F>(), Key(context.key()));
+            let handle = F::owned(&table);
+            drop(table);
+            let lent = handle.update(&key, next_thing);
+            let again = handle.get(&key);
+            lent.iter().chain(&again).for_each(|thing| ignore(thing.key()));
+            Context::enter_from(Place::Closure);
+            lent.iter().chain(&again).for_each(|thing| ignore(thing.key()));
+            drop((lent, again));
+            handle.remove(&key);
+            handle.flush();
+        }),
+        ("stash a walk of the set", |context| {
+            let mut held = Kept::new(context.table::<F>(), |table| table.set().iter());
+            context.stash(move || held.inside_mut().take(5).for_each(|thing| ignore(thing.key())));
+        }),
+        ("drain by the set", |context| {
+            let few = context.chance.below(5);
+            let table = context.table::<F>();
+            let drained: Vec<_> = table.set().drain().take(few).collect();
+            Context::enter_from(Place::Closure);
+            drained.iter().for_each(|thing| ignore(thing.key()));
+        }),
+    ]
+}
+
 /// Things that have left their set and are still owned.
 fn owners<F: Sets>() -> Vec<Operation> {
     fn stash<F: Sets>(context: &Context, key: Option<Key>) {
@@ -282,7 +412,7 @@ fn owners<F: Sets>() -> Vec<Operation> {
             at!(seat, handle => {
                 let removed = match (key, thing) {
                     (Some(key), _) => handle.remove_owned(&key),
-                    (None, Some(thing)) => handle.put_owned(thing),
+                    (None, Some(thing)) => handle.insert_owned(thing),
                     (None, None) => None,
                 };
                 removed.map(|removed| Box::new(move || ignore(removed.key())) as Box<dyn Fn()>)
@@ -318,7 +448,7 @@ fn shared() -> Vec<Operation> {
         ("put an arc that is in use", |context| {
             let thing = Arc::new(Thing::new(context.key()));
             let (seat, ours) = (context.seat::<ArcSet>(), Arc::clone(&thing));
-            at!(seat, handle => handle.put(thing).map(Thing::key));
+            at!(seat, handle => handle.insert(thing).map(Thing::key));
             ours.key();
         }),
     ]

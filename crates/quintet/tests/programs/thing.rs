@@ -89,7 +89,7 @@ impl Hash for Thing {
 }
 
 /// What things are asked for by.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key(pub(crate) u64);
 
 impl Hash for Key {
@@ -109,9 +109,9 @@ impl Equivalent<Thing> for Key {
 impl Item for Thing {
     type Key = Key;
 
-    fn matches(&self, key: &Key) -> bool {
+    fn matches<Q: ?Sized + Equivalent<Key>>(&self, key: &Q) -> bool {
         Context::enter_from(Place::Matches);
-        Context::answer(self.key() == key.0)
+        Context::answer(key.equivalent(&Key(self.key())))
     }
 
     fn same_key(&self, other: &Self) -> bool {

@@ -12,6 +12,7 @@ const DOCUMENTED: &[&str] = &[
     "a hash of another key",
     "an item of another key",
     "must return an item of the key",
+    "must be given an item of the key",
     "the parent is a record of this set",
     "the try_ form returns this as a value",
     "the operations of `fallible()` return this as a value",

@@ -2,7 +2,9 @@
 
 use crate::race::family::{Bench, Family, MAP_SIZES, Measure, Role, Table, Workload};
 use crate::race::jobs::general::{self, start_both};
-use crate::race::ours::item::{BATCH_LABEL, Boxed, Many, Records, Shared};
+use crate::race::ours::item::{
+    BATCH_LABEL, Boxed, BoxedHandle, BoxedPin, Many, Records, Shared, SharedHandle, SharedPin,
+};
 use quintet_rivals::Texts;
 use quintet_rivals::general::{Dashmap, Map, Papaya, PapayaBatch, RwLocked, SccIndex, SccMap};
 
@@ -44,8 +46,9 @@ const WORKLOADS: [Workload; general::WORKLOADS.len() + ALLOCATING.len()] = {
 fn tables() -> Vec<Table> {
     use Role::{Ours, Rival};
     vec![
-        table::<Shared<false>, Boxed<false>>(Ours),
-        table::<Shared<true>, Boxed<true>>(Ours),
+        table::<Shared, Boxed>(Ours),
+        table::<SharedPin, BoxedPin>(Ours),
+        table::<SharedHandle, BoxedHandle>(Ours),
         Table { label: BATCH_LABEL, role: Ours, start: start_many, weigh: None },
         table::<Dashmap<Records>, Dashmap<Texts>>(Rival),
         table::<Papaya<Records>, Papaya<Texts>>(Rival),

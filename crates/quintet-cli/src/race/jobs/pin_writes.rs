@@ -89,15 +89,15 @@ impl<const PIN: bool> Bench for Items<PIN> {
     fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         let laps = crew(heat.threads, |thread, gate| {
             // A handle that is not used would hold everything back.
-            let (set, mut handle, mut from) = (&self.0, (!PIN).then(|| self.0.handle()), 0);
+            let (set, mut handle, mut from) = (&self.0, (!PIN).then(|| self.0.quiet_handle()), 0);
             for_a_while(stint, gate, || {
                 let mut wrong = 0;
                 for key in keys(thread, from) {
                     let record = Box::new(Record { key, rest: [key; 7] });
                     let right = |found: Option<&Record>| found.map(|found| found.rest[6]);
                     let (old, new) = match &handle {
-                        None => (right(set.pin().put(record)), right(set.pin().remove(&key))),
-                        Some(handle) => (right(handle.put(record)), right(handle.remove(&key))),
+                        None => (right(set.pin().insert(record)), right(set.pin().remove(&key))),
+                        Some(handle) => (right(handle.insert(record)), right(handle.remove(&key))),
                     };
                     wrong += u64::from(old.is_some()) + u64::from(new != Some(key));
                 }

@@ -6,7 +6,7 @@ use crate::race::jobs::general::fill;
 use crate::race::keys::{Drawn, GROUP, Law};
 use crate::race::stint::Stint;
 use quintet::ItemSet;
-use quintet::item_set::{Handle, Item, Keyed};
+use quintet::item_set::{Handle, Item, Keyed, QuietHandle, Ref};
 use quintet_rivals::general::{Access, BATCH, Map};
 use quintet_rivals::{Hasher, Kind, Label, Texts, Words};
 use std::sync::Arc;
@@ -75,109 +75,108 @@ impl Keyed for Text {
     }
 }
 
-/// A set of shared records; by guards, one for each operation, if `PIN`.
-pub(crate) struct Shared<const PIN: bool>(ItemSet<Arc<Record>, Hasher>);
-/// A set of boxed texts.
-pub(crate) struct Boxed<const PIN: bool>(ItemSet<Box<Text>, Hasher>);
+/// A row of the race by one way into the set: what a thread has, how it works by that, and how it shows the set's own `Arc` without counting it up.
+macro_rules! row {
+    (
+        $shared:ident, $to_shared:ident, $boxed:ident, $to_boxed:ident, $label:literal, $access:ident = $make:ident,
+        |$own:ident| $at:expr, $get:ident |$found:ident| $arc:expr, quiet: $quiet:expr
+    ) => {
+        /// A set of shared records.
+        pub(crate) struct $shared(ItemSet<Arc<Record>, Hasher>);
+        /// A set of boxed texts.
+        pub(crate) struct $boxed(ItemSet<Box<Text>, Hasher>);
+        /// One thread's access.
+        pub(crate) struct $to_shared<'m>($access<'m, Arc<Record>, Hasher>);
+        /// One thread's access.
+        pub(crate) struct $to_boxed<'m>($access<'m, Box<Text>, Hasher>);
 
-/// One thread's access.
-pub(crate) struct ToShared<'m, const PIN: bool>(Handle<'m, Arc<Record>, Hasher>);
-/// One thread's access.
-pub(crate) struct ToBoxed<'m, const PIN: bool>(Handle<'m, Box<Text>, Hasher>);
+        impl Map<Records> for $shared {
+            const LABEL: Label = Label::new($label, VERSION);
+            type Access<'a> = $to_shared<'a>;
 
-const fn label(pin: bool) -> Label {
-    Label::new(if pin { "quintet (pin)" } else { "quintet" }, VERSION)
-}
-
-impl<const PIN: bool> Map<Records> for Shared<PIN> {
-    const LABEL: Label = label(PIN);
-    type Access<'a> = ToShared<'a, PIN>;
-
-    fn with_capacity(capacity: usize) -> Self {
-        let builder = ItemSet::<Arc<Record>>::builder().hasher(Hasher::default());
-        Self(builder.capacity(capacity).build())
-    }
-    fn access(&self) -> ToShared<'_, PIN> {
-        ToShared(self.0.handle())
-    }
-}
-
-impl<const PIN: bool> Access<Records> for ToShared<'_, PIN> {
-    #[inline(always)]
-    fn get<R>(&mut self, query: &u64, f: impl FnOnce(&Arc<Record>) -> R) -> Option<R> {
-        if PIN {
-            self.0.set().pin().get_arc(query).map(|item| f(&item))
-        } else {
-            self.0.get_arc(query).map(|item| f(&item))
+            fn with_capacity(capacity: usize) -> Self {
+                Self(ItemSet::with_capacity_and_hasher(capacity, Hasher::default()))
+            }
+            fn access(&self) -> $to_shared<'_> {
+                $to_shared(self.0.$make())
+            }
         }
-    }
-    #[inline(always)]
-    fn insert(&mut self, _key: u64, value: Arc<Record>) -> bool {
-        if PIN { self.0.set().pin().put(value).is_none() } else { self.0.put(value).is_none() }
-    }
-    #[inline(always)]
-    fn update(&mut self, query: &u64, value: Arc<Record>) -> bool {
-        debug_assert!(value.matches(query));
-        !self.insert(*query, value)
-    }
-    #[inline(always)]
-    fn remove(&mut self, query: &u64) -> bool {
-        if PIN {
-            self.0.set().pin().remove(query).is_some()
-        } else {
-            self.0.remove(query).is_some()
+
+        impl Access<Records> for $to_shared<'_> {
+            #[inline(always)]
+            fn get<R>(&mut self, query: &u64, f: impl FnOnce(&Arc<Record>) -> R) -> Option<R> {
+                let $own = &self.0;
+                $at.$get(query).map(|$found| f(&$arc))
+            }
+            #[inline(always)]
+            fn insert(&mut self, _key: u64, value: Arc<Record>) -> bool {
+                let $own = &self.0;
+                $at.insert(value).is_none()
+            }
+            #[inline(always)]
+            fn update(&mut self, query: &u64, value: Arc<Record>) -> bool {
+                debug_assert!(value.matches(query));
+                !self.insert(*query, value)
+            }
+            #[inline(always)]
+            fn remove(&mut self, query: &u64) -> bool {
+                let $own = &self.0;
+                $at.remove(query).is_some()
+            }
+            #[inline(always)]
+            fn quiet(&mut self) {
+                let quiet: fn(&mut _) = $quiet;
+                quiet(&mut self.0);
+            }
         }
-    }
-    #[inline(always)]
-    fn quiet(&mut self) {
-        self.0.quiescent();
-    }
+
+        impl Map<Texts> for $boxed {
+            const LABEL: Label = Label::new($label, VERSION);
+            type Access<'a> = $to_boxed<'a>;
+
+            fn with_capacity(capacity: usize) -> Self {
+                Self(ItemSet::with_capacity_and_hasher(capacity, Hasher::default()))
+            }
+            fn access(&self) -> $to_boxed<'_> {
+                $to_boxed(self.0.$make())
+            }
+        }
+
+        impl Access<Texts> for $to_boxed<'_> {
+            #[inline(always)]
+            fn get<R>(&mut self, query: &str, f: impl FnOnce(&[u8; 64]) -> R) -> Option<R> {
+                let $own = &self.0;
+                $at.get(query).map(|text| f(&text.value))
+            }
+            #[inline(always)]
+            fn insert(&mut self, key: String, value: [u8; 64]) -> bool {
+                let $own = &self.0;
+                $at.insert(Text { key, value }).is_none()
+            }
+            #[inline(always)]
+            fn update(&mut self, query: &str, value: [u8; 64]) -> bool {
+                !self.insert(query.to_owned(), value)
+            }
+            #[inline(always)]
+            fn remove(&mut self, query: &str) -> bool {
+                let $own = &self.0;
+                $at.remove(query).is_some()
+            }
+            #[inline(always)]
+            fn quiet(&mut self) {
+                let quiet: fn(&mut _) = $quiet;
+                quiet(&mut self.0);
+            }
+        }
+    };
 }
 
-impl<const PIN: bool> Map<Texts> for Boxed<PIN> {
-    const LABEL: Label = label(PIN);
-    type Access<'a> = ToBoxed<'a, PIN>;
-
-    fn with_capacity(capacity: usize) -> Self {
-        let builder = ItemSet::<Box<Text>>::builder().hasher(Hasher::default());
-        Self(builder.capacity(capacity).build())
-    }
-    fn access(&self) -> ToBoxed<'_, PIN> {
-        ToBoxed(self.0.handle())
-    }
-}
-
-impl<const PIN: bool> Access<Texts> for ToBoxed<'_, PIN> {
-    #[inline(always)]
-    fn get<R>(&mut self, query: &str, f: impl FnOnce(&[u8; 64]) -> R) -> Option<R> {
-        if PIN {
-            self.0.set().pin().get(query).map(|text| f(&text.value))
-        } else {
-            self.0.get(query).map(|text| f(&text.value))
-        }
-    }
-    #[inline(always)]
-    fn insert(&mut self, key: String, value: [u8; 64]) -> bool {
-        let text = Text { key, value };
-        if PIN { self.0.set().pin().put(text).is_none() } else { self.0.put(text).is_none() }
-    }
-    #[inline(always)]
-    fn update(&mut self, query: &str, value: [u8; 64]) -> bool {
-        !self.insert(query.to_owned(), value)
-    }
-    #[inline(always)]
-    fn remove(&mut self, query: &str) -> bool {
-        if PIN {
-            self.0.set().pin().remove(query).is_some()
-        } else {
-            self.0.remove(query).is_some()
-        }
-    }
-    #[inline(always)]
-    fn quiet(&mut self) {
-        self.0.quiescent();
-    }
-}
+row!(Shared, ToShared, Boxed, ToBoxed, "quintet", QuietHandle = quiet_handle,
+    |own| own, get_arc |found| found, quiet: QuietHandle::quiescent);
+row!(SharedPin, ToSharedPin, BoxedPin, ToBoxedPin, "quintet (pin)", QuietHandle = quiet_handle,
+    |own| own.set().pin(), get_arc |found| found, quiet: QuietHandle::quiescent);
+row!(SharedHandle, ToSharedHandle, BoxedHandle, ToBoxedHandle, "quintet (handle)", Handle = handle,
+    |own| own, get |found| Ref::as_arc(&found), quiet: |_| ());
 
 /// The row of [`Many`].
 pub(crate) const BATCH_LABEL: Label = Label::new("quintet (batch)", VERSION);
@@ -185,7 +184,7 @@ pub(crate) const BATCH_LABEL: Label = Label::new("quintet (batch)", VERSION);
 /// `hit` by groups of keys.
 pub(crate) struct Many {
     /// Made in the warm-up: its stage has other workloads, too.
-    set: Option<Shared<false>>,
+    set: Option<Shared>,
     keys: u64,
 }
 
@@ -195,9 +194,9 @@ impl Many {
         Self { set: None, keys }
     }
 
-    fn filled(keys: u64) -> Shared<false> {
+    fn filled(keys: u64) -> Shared {
         let set = Shared::with_capacity(keys as usize);
-        fill::<Records, Shared<false>>(&set, 0, keys, 1);
+        fill::<Records, Shared>(&set, 0, keys, 1);
         set
     }
 }
@@ -206,7 +205,7 @@ impl Bench for Many {
     fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         let set = &self.set.get_or_insert_with(|| Self::filled(self.keys)).0;
         let laps = crew(heat.threads, |thread, gate| {
-            let mut handle = set.handle();
+            let mut handle = set.quiet_handle();
             let mut drawn = Drawn::<Words>::new(Law::Uniform, self.keys, heat.round, thread);
             for_a_while(stint, gate, || {
                 let mut wrong = 0;

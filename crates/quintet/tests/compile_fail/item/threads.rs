@@ -1,6 +1,8 @@
 // Who may cross threads: see the table of `docs/soundness.md`.
 use quintet::ItemSet;
-use quintet::item_set::{ArcRef, Handle, Iter, Keyed, Offline, Pin, Removed};
+use quintet::item_set::{
+    ArcRef, DrainRefs, Handle, Iter, Keyed, MappedRef, Offline, Pin, QuietHandle, Ref, Refs, Removed,
+};
 use std::cell::Cell;
 use std::hash::{BuildHasher, DefaultHasher};
 use std::rc::Rc;
@@ -73,12 +75,49 @@ fn a_set_is_as_sync_as_its_hasher() {
 }
 
 fn a_handle_is_send() {
+    send::<QuietHandle<'static, Items>>();
+    sync::<QuietHandle<'static, Items>>(); //~ E0277
+}
+
+fn a_handle_is_as_send_as_its_hasher_is_sync() {
+    send::<QuietHandle<'static, Items, Counting>>(); //~ E0277
+}
+
+fn an_ordinary_handle_is_send() {
     send::<Handle<'static, Items>>();
     sync::<Handle<'static, Items>>(); //~ E0277
 }
 
-fn a_handle_is_as_send_as_its_hasher_is_sync() {
+fn an_ordinary_handle_is_as_send_as_its_hasher_is_sync() {
     send::<Handle<'static, Items, Counting>>(); //~ E0277
+}
+
+fn what_is_lent_is_not_send() {
+    send::<Ref<'static, Items>>(); //~ E0277
+}
+
+fn what_is_lent_is_not_sync() {
+    sync::<Ref<'static, Items>>(); //~ E0277
+}
+
+fn a_part_is_not_send() {
+    send::<MappedRef<'static, str>>(); //~ E0277
+}
+
+fn a_part_is_not_sync() {
+    sync::<MappedRef<'static, str>>(); //~ E0277
+}
+
+fn a_walk_is_not_send() {
+    send::<Refs<'static, Items>>(); //~ E0277
+}
+
+fn a_walk_is_not_sync() {
+    sync::<Refs<'static, Items>>(); //~ E0277
+}
+
+fn a_walk_that_drains_is_not_send() {
+    send::<DrainRefs<'static, Items>>(); //~ E0277
 }
 
 fn a_guard_is_not_send() {
@@ -117,7 +156,7 @@ fn a_shared_item_goes_where_it_may() {
 }
 
 fn a_quiet_handle_is_used_by_two(set: &ItemSet<Items>) {
-    let handle = set.handle();
+    let handle = set.quiet_handle();
     std::thread::scope(|scope| {
         scope.spawn(|| handle.get("x").is_some()); //~ E0277
     });

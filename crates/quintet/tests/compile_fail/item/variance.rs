@@ -1,6 +1,8 @@
 // A set keeps what is put in through a shared reference: a set of long-lived items must not pass for one of short-lived ones, nor the other way.
 use quintet::ItemSet;
-use quintet::item_set::{ArcRef, Handle, Item, ItemSetBuilder, Iter, Keyed, Pin, Removed};
+use quintet::item_set::{
+    ArcRef, Handle, Item, ItemSetBuilder, Iter, Keyed, MappedRef, Pin, QuietHandle, Ref, Refs, Removed,
+};
 use std::hash::RandomState;
 use std::sync::Arc;
 
@@ -35,14 +37,36 @@ fn an_owned_set_is_not_shortened<'a>(set: ItemSet<Long>) {
     let _: ItemSet<Short<'a>> = set; //~ lifetime may not live long enough
 }
 
-fn a_handle_is_not_shortened<'a>(handle: &'a Handle<'a, Long>) {
+fn a_handle_is_not_shortened<'a>(handle: &'a QuietHandle<'a, Long>) {
+    let _: &QuietHandle<'a, Long> = handle;
+    let _: &QuietHandle<'a, Short<'a>> = handle; //~ lifetime may not live long enough
+}
+
+fn the_set_of_a_handle_does_not_live_longer<'a>(handle: &'a QuietHandle<'a, Long>) {
+    let _: &QuietHandle<'a, Long> = handle;
+    let _: &QuietHandle<'static, Long> = handle; //~ lifetime may not live long enough
+}
+
+fn an_ordinary_handle_is_not_shortened<'a>(handle: &'a Handle<'a, Long>) {
     let _: &Handle<'a, Long> = handle;
     let _: &Handle<'a, Short<'a>> = handle; //~ lifetime may not live long enough
 }
 
-fn the_set_of_a_handle_does_not_live_longer<'a>(handle: &'a Handle<'a, Long>) {
+fn the_set_of_an_ordinary_handle_does_not_live_longer<'a>(handle: &'a Handle<'a, Long>) {
     let _: &Handle<'a, Long> = handle;
     let _: &Handle<'static, Long> = handle; //~ lifetime may not live long enough
+}
+
+fn what_is_lent_does_not_live_longer<'a>(lent: Ref<'a, Long>) {
+    let _: Ref<'static, Long> = lent; //~ lifetime may not live long enough
+}
+
+fn a_part_does_not_live_longer<'a>(part: MappedRef<'a, str>) {
+    let _: MappedRef<'static, str> = part; //~ lifetime may not live long enough
+}
+
+fn a_walk_does_not_live_longer<'a>(walk: Refs<'a, Long>) {
+    let _: Refs<'static, Long> = walk; //~ lifetime may not live long enough
 }
 
 fn a_guard_is_not_shortened<'a>(pin: &'a Pin<'a, Long>) {
