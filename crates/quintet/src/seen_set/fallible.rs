@@ -12,7 +12,7 @@ macro_rules! inserts {
     ($($table:tt)*) => {
         impl<R: Record + ?Sized, S: BuildHasher> Fallible<'_, $($table)*> {
             /// As the method of the table, but a refused record is an error, and the set is then as before.
-            #[inline]
+            #[inline(always)]
             pub fn insert<Q: IntoRecord<R>>(&self, record: Q) -> Result<Insertion, SeenError> {
                 self.0.at()?.insert(record.offer(), Origin::default())
             }

@@ -35,7 +35,7 @@ macro_rules! operations {
         /// # Panics
         /// If memory is needed and cannot be had, or a byte string has another width than the set's; [`fallible`](Self::fallible) inserts return an error
         /// instead.
-        #[inline]
+        #[inline(always)]
         #[doc(alias("put", "add", "intern"))]
         pub fn insert<Q: IntoRecord<R>>(&self, record: Q) -> Insertion {
             self.fallible().insert(record).unwrap_or_else(|error| refused(error))
