@@ -98,14 +98,15 @@ impl Core {
         self.roots[segment].leads_to(table) && table.next().is_empty()
     }
 
-    /// Gives the root a successor, unless it has one (G1).
+    /// Gives the root a successor, unless it has one (G1): of the size after so many growths, which are more than its own.
     pub(super) fn start(
         &self,
         section: &Section<'_>,
         segment: usize,
         table: &Table,
+        growths: u32,
     ) -> Result<(), SeenError> {
-        let next = self.make(section, segment, table.plan().growths + 1, Some(table))?;
+        let next = self.make(section, segment, growths, Some(table))?;
         table.next().set_once(next).unwrap_or_else(Table::discard);
         table.set_closed(false);
         Ok(())
@@ -120,7 +121,7 @@ impl Core {
         {
             return;
         }
-        if self.start(section, segment, table).is_err() {
+        if self.start(section, segment, table, table.plan().growths + 1).is_err() {
             // G5: whoever cannot do without will hear of it.
             table.election.resign();
             table.set_closed(table.is_at_limit());
@@ -136,7 +137,7 @@ impl Core {
         table: &Table,
     ) -> Result<(), Stop> {
         if self.may_leave(segment, table) {
-            self.start(section, segment, table)?;
+            self.start(section, segment, table, table.plan().growths + 1)?;
         }
         Ok(())
     }

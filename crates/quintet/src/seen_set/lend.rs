@@ -38,6 +38,12 @@ impl Drop for Lent<'_> {
     fn drop(&mut self) {
         // SAFETY: taken once, here; nobody looks at it afterwards.
         let worker = unsafe { ManuallyDrop::take(&mut self.worker) };
-        self.core.idle.lock().push(worker);
+        let mut idle = self.core.idle.lock();
+        if idle.len() == idle.capacity() {
+            // From one on: most sets have one.
+            let more = idle.len().max(1);
+            idle.reserve_exact(more);
+        }
+        idle.push(worker);
     }
 }

@@ -271,3 +271,33 @@ fn loom_seen_two_members_fill_the_ring() {
         world.end(&[ours[0], ours[1], theirs]);
     });
 }
+
+/// A member and a visitor: the visitor ends the round without the member, which may be inside of it, on its way there, or idle.
+#[test]
+fn loom_seen_a_visitor_does_not_wait_for_a_member() {
+    crate::sync::model(1, || {
+        let world = World::new(Growth::Together);
+        let (one, set) = (world.handle(), world.set());
+        let first = insert(&one, LOW);
+        let other = thread::spawn(move || (insert(&one, LOW_TOO), one));
+        let ours = [HIGH, LOW_TOO].map(|key| (key, set.insert(Watched::new(key))));
+        let (theirs, one) = other.join().unwrap();
+        drop(one);
+        world.end(&[first, ours[0], ours[1], theirs]);
+    });
+}
+
+/// Two who have no handle borrow a worker, perhaps the same one after the other.
+#[test]
+fn loom_seen_two_visitors_of_one_key_agree() {
+    for growth in [Growth::Spread, Growth::Together] {
+        crate::sync::model(1, move || {
+            let world = World::new(growth);
+            let set = world.set();
+            let other = thread::spawn(move || (LOW, set.insert(Watched::new(LOW))));
+            let ours = [LOW, HIGH].map(|key| (key, set.insert(Watched::new(key))));
+            let theirs = other.join().unwrap();
+            world.end(&[ours[0], ours[1], theirs]);
+        });
+    }
+}

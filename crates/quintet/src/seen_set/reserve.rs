@@ -23,10 +23,11 @@ impl Core {
         (0..self.roots.len()).map(room).sum()
     }
 
-    /// Makes room for so many more records: segment by segment, each as often doubled as it takes (G1, G2).
+    /// Makes room for so many more records: segment by segment, each moved once, to a table of the size it takes (G1, G2).
     pub(super) fn reserve(&self, worker: &Worker, more: usize) -> Result<(), SeenError> {
         let records = (self.len() as usize).saturating_add(more);
         let growths = self.settings.growths_for(records)?;
+        self.slots_after(self.roots.len() - 1, growths)?;
         for segment in 0..self.roots.len() {
             let mut is_done = false;
             while !is_done {
@@ -62,7 +63,7 @@ impl Core {
             return Ok(Ok(true));
         }
         match self.may_leave(segment, table) {
-            true => Ok(self.start(section, segment, table).map(|()| false)),
+            true => Ok(self.start(section, segment, table, growths).map(|()| false)),
             false => Ok(Ok(false)),
         }
     }

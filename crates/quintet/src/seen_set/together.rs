@@ -21,7 +21,7 @@
 //! **J3.** A cluster is a run of lines behind one with a gap, up to and with the next that has a gap: FROZEN, once the mover has been there. Nothing
 //! runs over from a line with a gap; so the words of a cluster of lines a to b have their homes there, and those whose home is j or later are at most
 //! as many as the slots of j to b. S has twice as many lines, and home j becomes 2j or 2j + 1: the words land in the lines 2a to 2b + 1 of S and do not
-//! run over from there. Different movers therefore write into different lines of S, with plain stores.
+//! run over from there. (Four times as many lines, or eight, where room was asked for: 4a to 4b + 3, and so on.) Different movers therefore write into different lines of S, with plain stores.
 //! Whoever takes a chunk moves the clusters that begin in it. A ring without any gap is one cluster without a beginning: the leader moves it.
 //! **J4.** Nobody inserts into S before the round is over: whoever meets a successor attends. So until then T holds everything.
 
