@@ -73,7 +73,7 @@ fn every_operation_on_every_way_in() {
 #[test]
 fn types_are_inferred_and_borrowed_forms_go_in() {
     let seen = SeenSet::new();
-    assert!(seen.insert(5u64).is_new() && !seen.insert(&5).is_new());
+    assert!(seen.insert(5u64).is_new() && !seen.insert(5).is_new());
     let built = SeenSet::builder().capacity(9).build();
     assert!(built.insert((1u8, 2u8)).is_new());
     let collected: SeenSet<_> = (0..10u32).collect();
@@ -238,7 +238,8 @@ fn user_code_uses_the_set_that_calls_it() {
         let seen = Arc::new(SeenSet::<Meddler>::builder().growth(growth).build());
         SET.with_borrow_mut(|set| *set = Some(Arc::clone(&seen)));
         for n in 0..40 {
-            assert!(seen.insert(&Meddler(n)).is_new());
+            let record = Meddler(n);
+            assert!(seen.insert(&record).is_new());
         }
         assert!(seen.contains(&Meddler(39)));
         let set = SET.with_borrow_mut(Option::take);
@@ -256,7 +257,8 @@ fn a_panic_in_user_code_changes_nothing() {
         seen.insert_many((0..100).map(Meddler));
         for n in [5, 500] {
             PANICS.set(true);
-            assert!(catch_unwind(AssertUnwindSafe(|| seen.insert(&Meddler(n)))).is_err());
+            let record = Meddler(n);
+            assert!(catch_unwind(AssertUnwindSafe(|| seen.insert(&record))).is_err());
             assert!(catch_unwind(AssertUnwindSafe(|| seen.insert_many([Meddler(n)]))).is_err());
             let records = std::iter::repeat_with(|| panic!("on purpose"));
             assert!(

@@ -107,7 +107,10 @@ fn small_seen_sets_are_small() {
     let (first, further) = first_and_further(SeenSet::<u64>::new, |set, record| {
         set.insert(record);
     });
-    println!("SeenSet: {first} bytes with one record, {further} more with each further thread");
+    println!(
+        "SeenSet: {} bytes, {first} with one record, {further} more with each further thread",
+        size_of_val(&SEEN)
+    );
     assert!(further <= SEEN_FURTHER, "SeenSet: {further}");
     assert!(first <= SEEN_FIRST, "SeenSet: {first}");
     let (hundred, first) = bytes(|| (0..100u64).collect::<SeenSet<u64>>());

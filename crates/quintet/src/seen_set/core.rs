@@ -30,9 +30,9 @@
 //! **I5.** Between the exchange that puts a record in and the moment its caller forgets it nothing panics: no user code runs there. So a record is dropped by its
 //! caller or by the set, never by both.
 
-use super::arena::Desk;
 use super::budget::{Account, SeenError};
 use super::builder::Settings;
+use super::desk::Desk;
 use super::ground::Ground;
 use super::table::{Seen, Table, Walk};
 use super::together::Meeting;

@@ -5,6 +5,7 @@ mod budget;
 mod builder;
 mod carry;
 mod core;
+mod desk;
 mod fallible;
 mod ground;
 mod grow;

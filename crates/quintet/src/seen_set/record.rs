@@ -1,9 +1,10 @@
 //! What a set can hold.
 
-use super::arena::{Arenas, Desk, Shape};
+use super::arena::{Arenas, Shape};
 use super::budget::{Account, SeenError};
 use super::builder::Settings;
 use super::core::Entry;
+use super::desk::Desk;
 use super::offer::{LENGTH, Offer};
 use super::spare::Spare;
 use crate::region::AllocError;

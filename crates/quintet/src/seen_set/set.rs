@@ -51,7 +51,7 @@ use std::sync::Arc;
 ///
 /// # Progress
 /// Nobody waits for anybody, also while the set grows; locks are taken for a moment when a [`Handle`] is made or gets new memory for records, and by every insert on the
-/// set itself: it borrows a seat and a place for records from a pool and gives them back, about 50 ns. With [`Growth::Together`](super::Growth::Together) handles wait for each other while the set
+/// set itself: it takes a seat and a place for records from a pool and puts them back, twice a short lock. With [`Growth::Together`](super::Growth::Together) handles wait for each other while the set
 /// grows; an insert on the set itself waits only for those that are moving records at this moment, also if its thread has a handle.
 ///
 /// # Growth
