@@ -205,7 +205,7 @@ fn seen_set() {
                         let origin = (set.parent(id), set.label(id));
                         assert!(!insertion.is_new() || origin == (Some(root), n as u32));
                     }
-                    _ => handle.insert_many((n..n + 3).map(record), |insertion| {
+                    _ => handle.insert_each((n..n + 3).map(record), |insertion| {
                         assert!(set.get(insertion.id()).is_some_and(|kept| kept[0] == !kept[1]));
                     }),
                 }
@@ -229,8 +229,9 @@ fn seen_set() {
 
 /// Everybody meets, moves the set and goes on; byte strings of all lengths, and fingerprints.
 fn seen_set_together() {
-    let builder = SeenSet::<[u8]>::builder().growth(seen_set::Growth::Together);
-    let (set, prints) = (Arc::new(builder.build::<[u8]>()), Arc::new(builder.build_prints()));
+    let together = seen_set::Growth::Together;
+    let set = Arc::new(SeenSet::<[u8]>::builder().growth(together).build());
+    let prints = Arc::new(SeenPrints::builder().growth(together).build());
     let task = |thread: u64, set: Arc<SeenSet<[u8]>>, prints: Arc<SeenPrints>| {
         let work = move || {
             let (mut handle, other) = (set.handle(), prints.handle());
@@ -267,9 +268,9 @@ fn seen_set_nested() {
                     handle.insert(1 << 60 | n << 8 | more);
                 });
             });
-            handle.insert_many(records, |insertion| {
+            handle.insert_each(records, |insertion| {
                 let own = *set.get(insertion.id()).unwrap();
-                handle.insert_many((0..4).map(|n| 1 << 61 | own << 8 | n), |inner| {
+                handle.insert_each((0..4).map(|n| 1 << 61 | own << 8 | n), |inner| {
                     assert!(set.get(inner.id()).is_some());
                 });
                 if own % 64 == 0 {

@@ -74,7 +74,7 @@ mod tight {
     use super::*;
 
     fn tight(capacity: usize) -> Seen {
-        let builder = SeenSet::<u64>::builder().segments(1).max_fill(0.9).ids(Ids::Wide);
+        let builder = SeenSet::<u64>::builder().shards(1).max_load(0.9).ids(Ids::Wide);
         Seen { set: builder.parents(true).capacity(capacity).build(), together: false }
     }
 

@@ -1,7 +1,7 @@
 //! What small tables cost. One test: the counts of the allocator are the process's.
 
 use quintet::item_set::Keyed;
-use quintet::{ItemSet, WordMap};
+use quintet::{ItemSet, SeenPrints, SeenSet, WordMap};
 use quintet_testkit::alloc::Shredder;
 use std::sync::Barrier;
 
@@ -19,12 +19,17 @@ impl Keyed for Record {
 
 static WORDS: WordMap<u64, u64> = WordMap::new();
 static ITEMS: ItemSet<Box<Record>> = ItemSet::new();
+static SEEN: SeenSet<u64> = SeenSet::new();
+static PRINTS: SeenPrints = SeenPrints::new();
 
 const EMPTY: usize = 128;
 const ONE: usize = 1024;
 const FURTHER: usize = 384;
 /// One entry in a `WordMap`: half of it are the slots of the smallest table, a quarter its header, the rest seat and domain.
 const WORDS_FIRST: usize = 2_304;
+/// A `SeenSet` has a table per shard, and further records need further ones.
+const SEEN_FIRST: usize = 3400;
+const SEEN_FURTHER: usize = 768;
 
 /// Bytes that `work` has allocated and not freed.
 fn bytes<R>(work: impl FnOnce() -> R) -> (R, usize) {
@@ -86,4 +91,31 @@ fn small_tables_are_small() {
     });
     assert!(first <= ONE && further <= FURTHER, "ItemSet: {first}, {further}");
     println!("ItemSet: {first} bytes with one entry, {further} more with each further thread");
+    small_seen_sets_are_small();
+}
+
+fn small_seen_sets_are_small() {
+    assert!(size_of_val(&SEEN) <= EMPTY, "{}", size_of_val(&SEEN));
+    assert!(size_of_val(&PRINTS) <= EMPTY, "{}", size_of_val(&PRINTS));
+    let ((), unused) = bytes(|| {
+        assert!(
+            SEEN.is_empty()
+                && PRINTS.is_empty()
+                && !SEEN.contains(&7)
+                && SEEN.iter().next().is_none()
+        );
+        drop((SeenSet::<u64>::new(), SeenPrints::new()));
+    });
+    assert_eq!(unused, 0, "an empty set allocates nothing");
+    let (first, further) = first_and_further(SeenSet::<u64>::new, |set, record| {
+        set.insert(record);
+    });
+    println!(
+        "SeenSet: {} bytes, {first} with one record, {further} more with each further thread",
+        size_of_val(&SEEN)
+    );
+    assert!(further <= SEEN_FURTHER, "SeenSet: {further}");
+    assert!(first <= SEEN_FIRST, "SeenSet: {first}");
+    let (hundred, first) = bytes(|| (0..100u64).collect::<SeenSet<u64>>());
+    println!("SeenSet: {first} bytes with {} records", hundred.len());
 }

@@ -1,6 +1,6 @@
 //! What safe code might try with a `SeenSet`, and must not succeed with. `docs/soundness.md` says which test stands for what.
 
-use quintet::seen_set::{Growth, Ids, RecordId, SeenSetBuilder};
+use quintet::seen_set::{Growth, Ids, Record, RecordId, SeenSetBuilder};
 use quintet::{SeenPrints, SeenSet};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -16,10 +16,10 @@ fn panics<R>(f: impl FnOnce() -> R) -> bool {
 /// Sets that hold their ids in different widths: the marks of one kind were the marks of the other, shifted.
 #[test]
 fn an_id_of_a_wide_set_is_no_id_of_a_narrow_one() {
-    let wide = SeenSet::<u64>::builder().ids(Ids::Wide).segments(1).build::<u64>();
+    let wide = SeenSet::<u64>::builder().ids(Ids::Wide).shards(1).build();
     let foreign = wide.handle().insert(7).id();
     for _ in 0..50_000 {
-        let narrow = SeenSet::<String>::builder().segments(1).build::<String>();
+        let narrow = SeenSet::<String>::builder().shards(1).build();
         assert!(narrow.get(foreign).is_none());
     }
 }
@@ -27,11 +27,11 @@ fn an_id_of_a_wide_set_is_no_id_of_a_narrow_one() {
 /// Every call that takes an id, with ids of sets of another type, another width of ids, the same type, and of a set that is gone.
 #[test]
 fn foreign_ids_are_refused_by_every_call() {
-    let set = SeenSet::<String>::builder().parents(true).build::<String>();
+    let set = SeenSet::<String>::builder().parents(true).build();
     let handle = set.handle();
     let own = handle.insert("own".to_owned()).id();
-    let twin = SeenSet::<String>::builder().parents(true).build::<String>();
-    let wide = SeenSet::<String>::builder().ids(Ids::Wide).build::<[u64; 4]>();
+    let twin = SeenSet::<String>::builder().parents(true).build();
+    let wide = SeenSet::<[u64; 4]>::builder().ids(Ids::Wide).build();
     let text = SeenSet::<[u8]>::new();
     let gone = SeenSet::<String>::new().handle().insert("own".to_owned()).id();
     let foreign: [RecordId; 4] = [
@@ -45,10 +45,10 @@ fn foreign_ids_are_refused_by_every_call() {
         assert_eq!((set.parent(id), set.label(id)), (None, 0));
         assert_eq!(set.trace(id), [id]);
         assert!(panics(|| handle.insert_from("new".to_owned(), id, 1)));
-        assert!(panics(|| handle.try_insert_from("new".to_owned(), id, 1)));
+        assert!(panics(|| handle.fallible().insert_from("new".to_owned(), id, 1)));
         let many = || [("new".to_owned(), 1)];
-        assert!(panics(|| handle.insert_many_from(id, many(), |_| ())));
-        assert!(panics(|| handle.try_insert_many_from(id, many(), |_| ())));
+        assert!(panics(|| handle.insert_each_from(id, many(), |_| ())));
+        assert!(panics(|| handle.fallible().insert_each_from(id, many(), |_| ())));
         assert!(panics(|| text.handle().insert_from(b"new", own, 1)));
     }
     assert_eq!((set.len(), text.len()), (1, 1));
@@ -70,7 +70,7 @@ macro_rules! aligned {
                     let place = std::ptr::from_ref(set.get(id).unwrap());
                     assert_eq!(place.addr() % align_of::<Self>(), 0, "{} of {}", $align, $size);
                 }
-                handle.insert_many((0..100).map(|_| Self([7; $size])), |_| ());
+                handle.insert_each((0..100).map(|_| Self([7; $size])), |_| ());
                 assert_eq!((set.len(), set.iter().count()), (3_100, 3_100));
                 let places = set.iter().map(|(_, record)| std::ptr::from_ref(record).addr());
                 let places: HashSet<_> = places.collect();
@@ -100,19 +100,17 @@ aligned!(Nothing1 1 0, Nothing8 8 0, Nothing64 64 0, Nothing4096 4096 0, One64 6
 /// References to records without size, or of unusual alignment, were not aligned.
 #[test]
 fn records_are_aligned_whatever_their_size() {
-    let base = SeenSet::<u64>::builder();
-    for builder in [base, base.parents(true), base.ids(Ids::Wide).parents(true)] {
-        Nothing1::fill(&builder.build());
-        Nothing8::fill(&builder.build());
-        Nothing64::fill(&builder.build());
-        Nothing4096::fill(&builder.build());
-        One64::fill(&builder.build());
-        One4096::fill(&builder.build());
-        Odd16::fill(&builder.build());
+    for (ids, parents) in [(Ids::Narrow, false), (Ids::Narrow, true), (Ids::Wide, true)] {
+        macro_rules! fill {
+            ($($name:ident),+) => { $(
+                $name::fill(&SeenSet::builder().ids(ids).parents(parents).build());
+            )+ };
+        }
+        fill!(Nothing1, Nothing8, Nothing64, Nothing4096, One64, One4096, Odd16);
     }
     let units = SeenSet::<()>::new();
     assert!(units.handle().insert(()).is_new() && !units.handle().insert(()).is_new());
-    let words = SeenSet::<[u64; 0]>::builder().parents(true).build::<[u64; 0]>();
+    let words = SeenSet::<[u64; 0]>::builder().parents(true).build();
     let id = words.handle().insert([]).id();
     assert_eq!(words.get(id), Some(&[]));
 }
@@ -177,10 +175,11 @@ impl Hash for Counted {
 }
 
 /// All kinds of sets that a story should hold for.
-fn builders() -> [SeenSetBuilder; 4] {
-    let base = SeenSet::<u64>::builder();
-    let together = base.growth(Growth::Together);
-    [base, base.ids(Ids::Wide).parents(true).segments(1), together, together.max_fill(0.9)]
+fn builders<R: Record>() -> [SeenSetBuilder<R>; 4] {
+    let base = SeenSet::builder;
+    let together = base().growth(Growth::Together);
+    let wide = base().ids(Ids::Wide).parents(true).shards(1);
+    [base(), wide, together.clone(), together.max_load(0.9)]
 }
 
 /// `Hash`, `Eq`, `Drop`, the hasher, the iterator of a batch and what is told panic, each at every moment: a record is in the set once or is dropped.
@@ -190,7 +189,7 @@ fn a_panic_in_user_code_neither_loses_nor_doubles_a_record() {
     for builder in builders() {
         for fuse in 1..180 {
             FUSE.set(0);
-            let set = builder.build::<Counted>();
+            let set = builder.clone().build();
             let handle = set.handle();
             (0..20).for_each(|n| {
                 let _ = handle.insert(Counted::new(n, &LIVE));
@@ -204,7 +203,7 @@ fn a_panic_in_user_code_neither_loses_nor_doubles_a_record() {
                 burn();
                 Counted::new(n, &LIVE)
             });
-            let _ = panics(|| handle.insert_many(batch, |_| burn()));
+            let _ = panics(|| handle.insert_each(batch, |_| burn()));
             FUSE.set(0);
             let mut numbers: Vec<u64> = set.iter().map(|(_, record)| record.look()).collect();
             numbers.sort_unstable();
@@ -262,7 +261,7 @@ fn eq_may_use_the_set_that_calls_it() {
     for builder in &builders()[..2] {
         for deed in deeds {
             for operation in 0..4 {
-                let set = Arc::new(builder.build::<Counted>());
+                let set = Arc::new(builder.clone().build());
                 let handle = set.handle();
                 (0..10).for_each(|n| {
                     let _ = handle.insert(Counted::new(n, &LIVE));
@@ -273,7 +272,7 @@ fn eq_may_use_the_set_that_calls_it() {
                     0 => assert!(!handle.insert(Counted::new(5, &LIVE)).is_new()),
                     1 => assert!(handle.contains(&Counted::new(5, &LIVE))),
                     2 => assert!(set.contains(&Counted::new(5, &LIVE))),
-                    _ => handle.insert_many((0..40).map(|n| Counted::new(n, &LIVE)), |_| ()),
+                    _ => handle.insert_each((0..40).map(|n| Counted::new(n, &LIVE)), |_| ()),
                 }
                 assert!(DEED.with_borrow(Option::is_none), "the deed was done");
                 let numbers: HashSet<u64> = set.iter().map(|(_, record)| record.look()).collect();
@@ -289,20 +288,20 @@ fn eq_may_use_the_set_that_calls_it() {
 /// What the iterator of a batch, and what is told, do with the set and the handle that call them.
 #[test]
 fn a_batch_may_use_the_set_and_the_handle_that_call_it() {
-    for builder in &builders()[..2] {
-        let set = builder.build::<u64>();
+    for builder in &builders::<u64>()[..2] {
+        let set = builder.clone().build();
         let handle = set.handle();
         let records = (0..200).inspect(|n| {
             assert!(handle.insert(1_000_000 + n).is_new());
             (0..50).for_each(|more| {
                 let _ = handle.insert(2_000_000 + n * 50 + more);
             });
-            handle.insert_many([3_000_000 + n], |_| ());
+            handle.insert_each([3_000_000 + n], |_| ());
             assert!(handle.contains(&(1_000_000 + n)) && set.iter().count() > 0);
         });
-        handle.insert_many(records, |insertion| {
+        handle.insert_each(records, |insertion| {
             let own = *set.get(insertion.id()).unwrap();
-            handle.insert_many((0..20).map(|n| 4_000_000 + own * 20 + n), |inner| {
+            handle.insert_each((0..20).map(|n| 4_000_000 + own * 20 + n), |inner| {
                 assert!(inner.is_new() && set.get(inner.id()).is_some());
             });
         });
@@ -331,7 +330,7 @@ fn what_is_forgotten_holds_nobody_up() {
     drop(set);
     assert_eq!(LIVE.load(Ordering::Relaxed), 0);
 
-    let together = SeenSet::<u64>::builder().growth(Growth::Together).build::<u64>();
+    let together = SeenSet::<u64>::builder().growth(Growth::Together).build();
     let mut handle = together.handle();
     std::mem::forget(handle.offline());
     std::mem::forget(handle.offline());
@@ -389,29 +388,34 @@ fn capacities_at_the_ends() {
         let set = SeenSet::<u64>::with_capacity(capacity);
         assert!((0..100).all(|n| set.handle().insert(n).is_new()) && set.len() == 100);
     }
-    let base = SeenSet::<u64>::builder();
-    for capacity in [isize::MAX as usize, usize::MAX - 1, usize::MAX] {
-        for builder in [base, base.segments(1), base.ids(Ids::Wide), base.growth(Growth::Together)]
-        {
-            let builder = builder.capacity(capacity);
-            assert!(builder.try_build::<u64>().is_err());
-            assert!(builder.try_build::<[u8]>().is_err());
-            assert!(builder.try_build_prints().is_err());
-            assert!(panics(|| builder.build::<u64>()));
+    fn refuse<R: Record + ?Sized>(capacity: usize) {
+        let base = || SeenSet::<R>::builder().capacity(capacity);
+        let kinds =
+            [base(), base().shards(1), base().ids(Ids::Wide), base().growth(Growth::Together)];
+        for builder in kinds {
+            assert!(builder.clone().try_build().is_err());
+            assert!(panics(|| builder.build()));
         }
     }
-    for width in [isize::MAX as usize, usize::MAX - 1, usize::MAX, usize::MAX / 1024 + 2] {
-        assert!(base.width(width).parents(true).try_build::<[u8]>().is_err());
+    for capacity in [isize::MAX as usize, usize::MAX - 1, usize::MAX] {
+        refuse::<u64>(capacity);
+        refuse::<[u8]>(capacity);
+        assert!(SeenPrints::builder().capacity(capacity).try_build().is_err());
+        assert!(SeenSet::<u64>::new().try_reserve(capacity).is_err());
     }
-    let empty = base.width(0).build::<[u8]>();
+    let bytes = SeenSet::<[u8]>::builder;
+    for width in [isize::MAX as usize, usize::MAX - 1, usize::MAX, usize::MAX / 1024 + 2] {
+        assert!(bytes().width(width).parents(true).try_build().is_err());
+    }
+    let empty = bytes().width(0).build();
     let id = empty.handle().insert(b"").id();
     assert_eq!(empty.get(id), Some(&b""[..]));
-    assert!(empty.handle().try_insert(b"x").is_err());
-    for segments in [0, 1, usize::MAX] {
-        let set = base.segments(segments).max_fill(f64::NAN).build::<u64>();
+    assert!(empty.handle().fallible().insert(b"x").is_err());
+    for shards in [0, 1, usize::MAX] {
+        let set = SeenSet::<u64>::builder().shards(shards).max_load(f64::NAN).build();
         assert!(set.handle().insert(1).is_new());
     }
-    assert!(base.budget(0).build::<u64>().handle().try_insert(1).is_err());
+    assert!(SeenSet::<u64>::builder().budget(0).build().handle().fallible().insert(1).is_err());
 }
 
 /// A thread's own data outlives what a table keeps per thread, or not: both orders.

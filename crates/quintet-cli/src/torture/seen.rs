@@ -21,7 +21,7 @@ pub(super) fn checks() -> Vec<Check> {
 
 /// One segment: threads meet in it, and it grows all the time.
 fn spread() -> SeenSet<u64> {
-    SeenSet::<u64>::builder().segments(1).max_fill(0.9).build()
+    SeenSet::<u64>::builder().shards(1).max_load(0.9).build()
 }
 
 fn together() -> SeenSet<u64> {

@@ -2,18 +2,20 @@
 //!
 //! ```text
 //!   id = granule | unit ──▶ directory[granule] ──▶ base ── + unit · stride ──▶ record
+//!   id < NURSERY: slice | unit ──▶ nursery[slice] ──▶ base ── + unit · stride ──▶ record
 //! ```
 //!
 //! A record takes one unit, or, if records have their own lengths, as many units of 8 bytes as it needs. Granules are runs of
 //! [`GRANULE`] units. Handles take extents of whole granules and fill them from the front; each
 //! is an eighth of what the handle has filled before, so that little waits unfilled and a large extent lies in large pages.
+//! Small sets are small: the first [`NURSERY`] ids are dealt out in slices of [`SLICE`] units, to each desk as many as it has had before.
 //!
 //! **R1.** A record is written before its id is in a slot, and neither moved nor freed before the set drops.
 //! **R2.** An extent belongs to one desk; the owner of the desk alone writes there. Others read records whose ids they
 //! found in slots, or were told by somebody who did.
 //! **R3.** Between writing a record and the exchange of the slot no user code runs, so the record is the last of its arena, and
 //! the loser of the exchange takes it back at once.
-//! **R4.** Unit 0 is no record: id 0 means none. It has a place all the same, in a granule that is in the directory from the start: nobody looks
+//! **R4.** Unit 0 is no record: id 0 means none. It has a place all the same, though perhaps at null: nobody looks
 //! there, but whoever asks the cache for it need not ask first whether there is a record.
 //! **R5.** Tables leave memory about as fast as records of 16 bytes need it. So a desk takes what they have left before it goes on in its own extent: a set
 //! that grows asks the system for a third less.
@@ -21,21 +23,28 @@
 //! of units is not larger than what can be addressed, so that sizes do not wrap.
 
 use super::budget::{Account, SeenError};
+use super::desk::Desk;
 use super::spare::{Piece, Spare};
 use crate::region::heap::{Buffer, Zeroed};
 use crate::region::{AllocError, Pages};
 use crate::sync::prefetch::prefetch_read;
-use crate::sync::{Arc, AtomicPtr, AtomicU64, MODEL, Mutex, Ordering};
+use crate::sync::{Arc, AtomicPtr, MODEL, Mutex, Ordering};
 use std::alloc::Layout;
-use std::cell::{Cell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr;
 
 /// Units of a granule.
 pub(crate) const GRANULE: u64 = if MODEL { 4 } else { 1024 };
+/// Units of a slice.
+const SLICE: u64 = if MODEL { 2 } else { 8 };
+/// Ids that are dealt out in slices. The first granule has these ids, and is no other.
+const NURSERY: u64 = if MODEL { 4 } else { 256 };
+const SLICES: usize = (NURSERY / SLICE) as usize;
 /// Granules in the first part of the directory; every further part is as large as all before it.
 const FIRST_PART: u64 = if MODEL { 2 } else { 64 };
-const PARTS: usize = if MODEL { 8 } else { 64 };
+/// Parts for 2^40 ids.
+const PARTS: usize = (40 - GRANULE.ilog2() - FIRST_PART.ilog2() + 1) as usize;
 /// Extents of this size and more come in huge pages, of which the system makes four times as much in a given time as of small ones.
 const HUGE: usize = 2 << 20;
 /// An extent of this size, wanted when eight times as much is filled, is made a huge page.
@@ -59,11 +68,31 @@ unsafe impl Zeroed for Raw {
     }
 }
 
+/// The size of a unit, its alignment, and where in it the record begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    stride: usize,
+    align: usize,
+    pub(super) head: usize,
+}
+
+impl Shape {
+    /// Units of this layout. `None` if no memory holds a granule of them (R6).
+    pub(crate) fn new(unit: Layout, head: usize) -> Option<Self> {
+        let align = unit.align();
+        let least = if cfg!(quintet_mutation = "zero-sized-align") { 0 } else { 1 };
+        let stride = unit.size().max(least).next_multiple_of(align).max(1);
+        (stride <= isize::MAX as usize / GRANULE as usize).then_some(Self { stride, align, head })
+    }
+}
+
 /// All records of a set.
 #[derive(Debug)]
 pub(crate) struct Arenas {
-    /// Part p holds the entries from 2^p on; the pointer leads to where entry 0 would be.
+    /// Part p holds the entries from `FIRST_PART << p` on; the pointer leads to where entry 0 would be.
     directory: [AtomicPtr<AtomicPtr<u8>>; PARTS],
+    /// Where the slices begin.
+    nursery: [AtomicPtr<u8>; SLICES],
     stride: usize,
     align: usize,
     ids: u64,
@@ -75,7 +104,7 @@ pub(crate) struct Arenas {
 
 /// A run of granules.
 #[derive(Clone, Copy, Debug)]
-struct Extent {
+pub(super) struct Extent {
     first: u64,
     granules: u64,
     base: *mut u8,
@@ -91,6 +120,8 @@ struct Extents {
     buffers: Vec<Buffer<Raw>>,
     /// Extents that tables have left.
     reused: Vec<Piece>,
+    /// Slices that were dealt out.
+    slices: u64,
     granules: u64,
     /// The parts of the directory that there are, a bit for each.
     parts: u64,
@@ -102,84 +133,39 @@ impl std::fmt::Debug for Extents {
     }
 }
 
-/// A handle's place in the arenas and in the books. Stays in the roster when its owner leaves, and the next owner goes on.
-#[derive(Debug)]
-pub(crate) struct Desk {
-    /// Records inserted by the owners of this desk: one writer, read by everybody.
-    inserted: AtomicU64,
-    place: Cell<*mut u8>,
-    next_id: Cell<u64>,
-    /// The first id that is not the desk's.
-    end_id: Cell<u64>,
-    granules: Cell<u64>,
-    /// What is left of the last extent that no table has left.
-    aside: Cell<Extent>,
-}
-
-// SAFETY: the cells belong to the owner of the desk, of which there is one at a time; a roster hands them over in order.
-unsafe impl Sync for Desk {}
-// SAFETY: the pointer leads into an extent, which any thread may use by R2.
-unsafe impl Send for Desk {}
-
-impl Desk {
-    pub(crate) fn new() -> Self {
-        Self {
-            inserted: AtomicU64::new(0),
-            place: Cell::new(ptr::null_mut()),
-            next_id: Cell::new(0),
-            end_id: Cell::new(0),
-            granules: Cell::new(0),
-            aside: Cell::default(),
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn count_insert(&self) {
-        // ORDERING: Relaxed: a statistic with one writer.
-        self.inserted.store(self.inserted.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn inserted(&self) -> u64 {
-        // ORDERING: Relaxed, as above.
-        self.inserted.load(Ordering::Relaxed)
-    }
-}
-
 /// Which part of the directory a granule is in, and its entry.
 #[inline(always)]
 const fn part_of(granule: u64) -> (usize, usize) {
     let entry = granule + FIRST_PART;
-    (entry.ilog2() as usize, entry as usize)
+    ((entry.ilog2() - FIRST_PART.ilog2()) as usize, entry as usize)
+}
+
+/// Entries of a part, and the number of its first one.
+const fn size_of_part(part: usize) -> usize {
+    (FIRST_PART as usize) << part
 }
 
 impl Arenas {
-    /// Arenas for `ids` units of this size and alignment.
-    pub(crate) fn try_new(
-        unit: Layout,
+    /// Arenas for `ids` units of this shape.
+    pub(crate) fn new(
+        shape: Shape,
         ids: u64,
         pages: Pages,
         account: &Arc<Account>,
         spare: &Arc<Spare>,
-    ) -> Result<Self, AllocError> {
-        let align = unit.align();
-        let least = if cfg!(quintet_mutation = "zero-sized-align") { 0 } else { 1 };
-        let stride = unit.size().max(least).next_multiple_of(align).max(1); // (R6)
-        if stride > isize::MAX as usize / GRANULE as usize {
-            return Err(AllocError::CapacityOverflow);
-        }
-        let extents = Extents { buffers: Vec::new(), reused: Vec::new(), granules: 0, parts: 0 };
-        let arenas = Self {
+    ) -> Self {
+        let (buffers, reused) = (Vec::new(), Vec::new());
+        Self {
             directory: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
-            stride,
-            align,
+            nursery: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            stride: shape.stride,
+            align: shape.align,
             ids,
             pages,
             account: Arc::clone(account),
             spare: Arc::clone(spare),
-            extents: Mutex::new(extents),
-        };
-        arenas.part(&mut arenas.extents.lock(), part_of(0).0); // (R4)
-        Ok(arenas)
+            extents: Mutex::new(Extents { buffers, reused, slices: 0, granules: 1, parts: 0 }),
+        }
     }
 
     /// Units that so many bytes take.
@@ -193,6 +179,11 @@ impl Arenas {
     /// The id is one that this set gave out: then its granule was entered before (R1).
     #[inline(always)]
     pub(crate) fn locate(&self, id: u64) -> *mut u8 {
+        if id < NURSERY {
+            // ORDERING: Acquire: partner is the Release store in `take_slices`, as below.
+            let base = self.nursery[(id / SLICE) as usize].load(Ordering::Acquire);
+            return base.wrapping_add((id % SLICE) as usize * self.stride);
+        }
         let (part, entry) = part_of(id / GRANULE);
         // ORDERING: Acquire: partner is the Release store in `enter`, though whoever knows the id has seen it already.
         let part = self.directory[part].load(Ordering::Acquire);
@@ -227,20 +218,57 @@ impl Arenas {
     #[cold]
     #[inline(never)]
     pub(crate) fn extend(&self, desk: &Desk, units: u64) -> Result<(), SeenError> {
+        if desk.granules.get() == 0 && self.take_slices(desk, units)? {
+            return Ok(());
+        }
         let least = units.div_ceil(GRANULE).max(1);
         let extent = match self.reuse(least) {
             Some(extent) => extent,
             None => self.cut(desk, least)?,
         };
-        let skip = u64::from(extent.first == 0); // (R4)
-        if extent.granules * GRANULE - skip < units {
-            return self.extend(desk, units);
-        }
         desk.granules.set(desk.granules.get() + extent.granules);
-        desk.place.set(extent.base.wrapping_add(skip as usize * self.stride));
-        desk.next_id.set(extent.first * GRANULE + skip);
+        desk.place.set(extent.base);
+        desk.next_id.set(extent.first * GRANULE);
         desk.end_id.set((extent.first + extent.granules) * GRANULE);
         Ok(())
+    }
+
+    /// Takes slices for so many units, and as many as the desk has had before. False if there are not so many.
+    fn take_slices(&self, desk: &Desk, units: u64) -> Result<bool, SeenError> {
+        let mut extents = self.extents.lock();
+        let first = extents.slices;
+        let skip = u64::from(first == 0); // (R4)
+        let (least, left) = ((units + skip).div_ceil(SLICE), SLICES as u64 - first);
+        if least > left {
+            return Ok(false);
+        }
+        let slices = desk.slices.get().clamp(least, left);
+        let base = self.buffer(&mut extents, slices * SLICE)?;
+        for slice in 0..slices {
+            let place = base.wrapping_add((slice * SLICE) as usize * self.stride);
+            // ORDERING: Release: partner: `locate`.
+            self.nursery[(first + slice) as usize].store(place, Ordering::Release);
+        }
+        extents.slices += slices;
+        desk.slices.set(desk.slices.get() + slices);
+        desk.place.set(base.wrapping_add(skip as usize * self.stride));
+        desk.next_id.set(first * SLICE + skip);
+        desk.end_id.set((first + slices) * SLICE);
+        Ok(true)
+    }
+
+    /// Memory for so many units. Returns where the first one lies.
+    fn buffer(&self, extents: &mut Extents, units: u64) -> Result<*mut u8, SeenError> {
+        let bytes = (units as usize)
+            .checked_mul(self.stride)
+            .and_then(|bytes| bytes.checked_add(self.align.saturating_sub(8)))
+            .ok_or(AllocError::CapacityOverflow)?;
+        self.account.book_records(bytes)?;
+        let buffer = Buffer::<Raw>::try_new_present(bytes.div_ceil(8), self.pages)
+            .inspect_err(|_| self.account.give_back_records(bytes))?;
+        let raw = buffer.as_ptr().cast_mut().cast::<u8>();
+        extents.buffers.push(buffer);
+        Ok(raw.wrapping_add(raw.align_offset(self.align)))
     }
 
     /// Cuts a step off what the desk has set aside, or off a new extent, which is set aside then.
@@ -285,32 +313,26 @@ impl Arenas {
         if (first + granules).saturating_mul(GRANULE) > self.ids {
             return None;
         }
-        let base = self.enter(&mut extents, start, granules);
+        let base = start.wrapping_add(start.align_offset(self.align));
+        self.enter(&mut extents, base, granules);
         Some(Extent { first, granules, base })
     }
 
     fn try_extend(&self, granules: u64) -> Result<Extent, SeenError> {
-        let bytes = (granules as usize)
-            .checked_mul(GRANULE as usize * self.stride)
-            .and_then(|bytes| bytes.checked_add(self.align.saturating_sub(8)))
-            .ok_or(AllocError::CapacityOverflow)?;
         let mut extents = self.extents.lock();
         let first = extents.granules;
-        if (first + granules).saturating_mul(GRANULE) > self.ids {
+        let units = granules.checked_mul(GRANULE).ok_or(AllocError::CapacityOverflow)?;
+        if (first * GRANULE).saturating_add(units) > self.ids {
             return Err(SeenError::Ids);
         }
-        self.account.book_records(bytes)?;
-        let buffer = Buffer::<Raw>::try_new_present(bytes.div_ceil(8), self.pages)
-            .inspect_err(|_| self.account.give_back_records(bytes))?;
-        let base = self.enter(&mut extents, buffer.as_ptr().cast_mut().cast(), granules);
-        extents.buffers.push(buffer);
+        let base = self.buffer(&mut extents, units)?;
+        self.enter(&mut extents, base, granules);
         Ok(Extent { first, granules, base })
     }
 
-    /// Enters the granules of a fresh extent into the directory. Returns where the first one lies.
-    fn enter(&self, extents: &mut Extents, raw: *mut u8, granules: u64) -> *mut u8 {
+    /// Enters the granules of a fresh extent into the directory.
+    fn enter(&self, extents: &mut Extents, base: *mut u8, granules: u64) {
         let first = extents.granules;
-        let base = raw.wrapping_add(raw.align_offset(self.align));
         for granule in 0..granules {
             let (part, entry) = part_of(first + granule);
             let entry = self.part(extents, part).wrapping_add(entry);
@@ -321,7 +343,6 @@ impl Arenas {
             entry.store(place, Ordering::Release);
         }
         extents.granules += granules;
-        base
     }
 
     /// Extents that tables have left.
@@ -337,8 +358,8 @@ impl Arenas {
             return self.directory[part].load(Ordering::Relaxed);
         }
         let fresh: Box<[AtomicPtr<u8>]> =
-            (0..1usize << part).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
-        let fresh = Box::into_raw(fresh).cast::<AtomicPtr<u8>>().wrapping_sub(1 << part);
+            (0..size_of_part(part)).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+        let fresh = Box::into_raw(fresh).cast::<AtomicPtr<u8>>().wrapping_sub(size_of_part(part));
         // ORDERING: Release: partner: `locate`.
         self.directory[part].store(fresh, Ordering::Release);
         extents.parts |= 1 << part;
@@ -351,8 +372,9 @@ impl Drop for Arenas {
         let parts = self.extents.lock().parts;
         for part in (0..PARTS).filter(|part| parts >> part & 1 == 1) {
             // ORDERING: Relaxed: nobody else is left.
-            let first = self.directory[part].load(Ordering::Relaxed).wrapping_add(1 << part);
-            let whole = ptr::slice_from_raw_parts_mut(first, 1 << part);
+            let (part, size) = (&self.directory[part], size_of_part(part));
+            let first = part.load(Ordering::Relaxed).wrapping_add(size);
+            let whole = ptr::slice_from_raw_parts_mut(first, size);
             // SAFETY: made from a box of this length in `part`, freed once, here.
             drop(unsafe { Box::from_raw(whole) });
         }
@@ -367,7 +389,8 @@ mod tests {
         let account = Arc::new(Account::new(None));
         let spare = Arc::new(Spare::new(&account));
         let unit = Layout::from_size_align(stride, align).unwrap();
-        Arenas::try_new(unit, ids, Pages::default(), &account, &spare).unwrap()
+        let shape = Shape::new(unit, 0).unwrap();
+        Arenas::new(shape, ids, Pages::default(), &account, &spare)
     }
 
     fn taken(arenas: &Arenas, desk: &Desk, units: u64) -> Result<(u64, *mut u8), SeenError> {
@@ -383,10 +406,10 @@ mod tests {
     fn parts_of_the_directory_lie_behind_one_another() {
         for granule in 0..100_000 {
             let (part, entry) = part_of(granule);
-            assert!((1 << part..2 << part).contains(&entry), "{granule}");
+            assert!((size_of_part(part)..size_of_part(part + 1)).contains(&entry), "{granule}");
             assert_eq!(entry + 1, part_of(granule + 1).1);
         }
-        assert_eq!(1 << part_of(0).0, FIRST_PART);
+        assert_eq!(part_of(0).0, 0);
         assert!(part_of((1 << 40) / GRANULE - 1).0 < PARTS);
     }
 
@@ -394,7 +417,7 @@ mod tests {
     fn records_keep_their_places() {
         for (stride, align) in [(0, 1), (0, 64), (1, 1), (16, 8), (24, 8), (128, 128), (0, 4096)] {
             let arenas = arenas(stride, align, 1 << 32);
-            let (desk, other) = (Desk::new(), Desk::new());
+            let (desk, other) = (Desk::new(1), Desk::new(1));
             let mut places = Vec::new();
             for round in 0..5_000u64 {
                 let desk = if round % 3 == 0 { &other } else { &desk };
@@ -418,7 +441,7 @@ mod tests {
     #[test]
     fn a_record_larger_than_a_granule_has_its_own_extent() {
         let arenas = arenas(8, 8, 1 << 32);
-        let desk = Desk::new();
+        let desk = Desk::new(1);
         for units in [1, GRANULE, GRANULE * 5 + 1, 1, 3 * GRANULE] {
             let (id, place) = taken(&arenas, &desk, units).unwrap();
             assert_eq!(arenas.locate(id), place);
@@ -430,9 +453,9 @@ mod tests {
     #[test]
     fn ids_end_with_an_error() {
         let arenas = arenas(8, 8, 2 * GRANULE);
-        let desk = Desk::new();
+        let desk = Desk::new(1);
         let some = (0..4 * GRANULE).filter(|_| taken(&arenas, &desk, 1).is_ok()).count();
-        assert_eq!(some as u64, 2 * GRANULE - 1);
+        assert_eq!(some as u64, NURSERY - 1 + GRANULE);
         assert_eq!(taken(&arenas, &desk, 1), Err(SeenError::Ids));
     }
 }

@@ -20,7 +20,7 @@
 //! **I2.** `contains` goes the same way and may stop at an EMPTY of T: nobody has passed it for this key.
 //! **I3.** An insert takes effect by its exchange, a lookup by the load that ends its last probe.
 //! **I4.** User code runs only while nothing is half done: no lock is held and no record is in flight. `Hash` runs before the section is entered (in a batch,
-//! between inserts), `Eq` between the loads of a probe. It may use the set, by this handle too, and then its operations nest in this one:
+//! between inserts), `Eq` between the loads of a probe, what makes a record of its borrowed form before it is written. It may use the set, by this handle too, and then its operations nest in this one:
 //! - Leaving a nested section ends no outer one, so the table in which this operation probes stays in place, though it may have been left meanwhile.
 //!   That is noticed as ever: by FROZEN, by a full circle, or by a failed exchange.
 //! - Every operation has its own view, with its own `upper`. A link is followed only if the view's check says yes: the era is the upper end that *this* operation
@@ -30,9 +30,9 @@
 //! **I5.** Between the exchange that puts a record in and the moment its caller forgets it nothing panics: no user code runs there. So a record is dropped by its
 //! caller or by the set, never by both.
 
-use super::arena::Desk;
 use super::budget::{Account, SeenError};
 use super::builder::Settings;
+use super::desk::Desk;
 use super::ground::Ground;
 use super::table::{Seen, Table, Walk};
 use super::together::Meeting;
@@ -41,7 +41,7 @@ use crate::migrate::{Link, Restart};
 use crate::reclaim::{Access, Check, Domain, Handle, Section};
 use crate::roster::{Roster, Seat};
 use crate::sync::line::{LINE, Line};
-use crate::sync::{Arc, AtomicU64, MODEL};
+use crate::sync::{Arc, AtomicU64, MODEL, Mutex};
 use std::cell::Cell;
 
 /// A record on its way into the set.
@@ -50,6 +50,9 @@ pub(crate) trait Entry {
     const USER: bool;
     /// Whether the record of this word, whose tag is the right one, is the one sought.
     fn same(&self, word: u64) -> bool;
+    /// Makes what is written, if that is still to be done (U2).
+    #[inline(always)]
+    fn make(&mut self) {}
     /// Writes the record and returns its id (R1). `None`: there is no room at the desk.
     fn write(&mut self) -> Option<u64>;
     /// Makes room at the desk.
@@ -61,6 +64,7 @@ pub(crate) trait Entry {
 /// Writes a record, wherever there is room.
 #[inline(always)]
 pub(super) fn write(entry: &mut impl Entry) -> Result<u64, SeenError> {
+    entry.make();
     loop {
         if let Some(id) = entry.write() {
             return Ok(id);
@@ -116,6 +120,8 @@ pub(crate) struct Core {
     pub(super) account: Arc<Account>,
     pub(super) ground: Ground,
     pub(super) desks: Arc<Roster<Desk>>,
+    /// Workers for those who have no handle (L1 of `lend`).
+    pub(super) idle: Mutex<Vec<Worker>>,
     /// `Growth::Together`.
     pub(super) meeting: Option<Meeting>,
     /// Growths completed.
@@ -129,8 +135,6 @@ pub(crate) struct Core {
 pub(crate) struct Worker {
     pub(super) access: Handle,
     pub(super) desk: Seat<Desk>,
-    /// Inserts per segment that no table has been told of.
-    pending: Box<[Cell<u32>]>,
     /// Place at the meeting, if there is one.
     pub(super) place: Cell<usize>,
     /// A growth was met: there may be tables to free.
@@ -178,7 +182,7 @@ impl Core {
         let split = settings.split();
         // SAFETY: only sections of the set's domain lead here, and all that they find is used inside of them (M12).
         let root = |_| unsafe { Link::empty() };
-        let account = Arc::new(Account::new(settings.budget));
+        let account = Arc::new(Account::new(Some(settings.budget)));
         Self {
             roots: (0..1usize << split.segment_bits).map(root).collect(),
             split,
@@ -187,18 +191,24 @@ impl Core {
             ground: Ground::new(settings.pages, &account),
             account,
             desks: Roster::new(),
+            idle: Mutex::new(Vec::new()),
             meeting: settings.is_together().then(|| Meeting::new(settings.wait_report)),
             growths: AtomicU64::new(0),
             stragglers: AtomicU64::new(0),
         }
     }
 
+    /// A worker for a handle of the calling thread.
     pub(crate) fn join(&self) -> Worker {
+        self.worker(self.meeting.as_ref().map_or(0, Meeting::join))
+    }
+
+    /// A worker with this place at the meeting.
+    pub(super) fn worker(&self, place: usize) -> Worker {
         Worker {
             access: self.domain.join(),
-            desk: Roster::join(&self.desks, Desk::new),
-            pending: (0..self.roots.len()).map(|_| Cell::new(0)).collect(),
-            place: Cell::new(self.meeting.as_ref().map_or(0, Meeting::join)),
+            desk: Roster::join(&self.desks, || Desk::new(self.roots.len())),
+            place: Cell::new(place),
             untidy: Cell::new(false),
         }
     }
@@ -329,6 +339,7 @@ impl Core {
         if slot >= LINE || !table.is_calm() {
             return None;
         }
+        entry.make();
         let word = self.split.tag(turned) | entry.write()?;
         if !Table::take_at(line, slot, word) {
             entry.take_back();
@@ -345,12 +356,10 @@ impl Core {
     #[inline(always)]
     pub(super) fn count(worker: &Worker, segment: usize, table: &Table) -> Option<bool> {
         worker.desk.count_insert();
-        debug_assert!(segment < worker.pending.len());
-        // SAFETY: a segment is a number of `segment_bits` bits, and there are so many counters.
-        let place = unsafe { worker.pending.get_unchecked(segment) };
-        let pending = place.get() + 1;
+        let place = worker.desk.pending(segment);
+        let pending = u32::from(place.get()) + 1;
         if pending < table.batch() {
-            place.set(pending);
+            place.set(pending as u8);
             return None;
         }
         place.set(0);

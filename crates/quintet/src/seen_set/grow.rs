@@ -24,6 +24,7 @@
 //! points of their growth, so that the sum of their sizes is steady and one segment's old table is all that is held twice.
 
 use super::budget::SeenError;
+use super::builder::Settings;
 use super::core::{Core, Stop};
 use super::table::{Plan, Table};
 use crate::migrate::Restart;
@@ -39,7 +40,7 @@ impl Core {
     /// Slots of segment number `segment` after so many growths (G6).
     pub(super) fn slots_after(&self, segment: usize, growths: u32) -> Result<usize, SeenError> {
         let share = segment as f64 / self.roots.len() as f64;
-        let fine = (self.settings.first_slots / LINE) << FINE;
+        let fine = (Settings::FIRST_SLOTS / LINE) << FINE;
         let lines = (fine as f64 * share.exp2()).ceil() as usize;
         let lines = match growths.checked_sub(FINE) {
             None => lines >> (FINE - growths),
@@ -55,15 +56,15 @@ impl Core {
         &self,
         section: &Section<'_>,
         segment: usize,
+        growths: u32,
         before: Option<&Table>,
     ) -> Result<Box<Table>, SeenError> {
-        let growths = before.map_or(self.settings.first_growths, |table| table.plan().growths + 1);
         let before = before.map_or(0, |table| table.plan().slots);
         let plan = Plan {
             split: self.split,
             slots: self.slots_after(segment, growths)?,
             before,
-            max_fill: self.settings.max_fill,
+            max_load: self.settings.max_load,
             growths,
             birth: section.era(),
         };
@@ -77,28 +78,35 @@ impl Core {
         Ok(table.inspect_err(|_| self.account.give_back(bytes))?)
     }
 
-    /// The first table of a segment.
+    /// The first table of a segment, as large as if it had grown so often.
     #[cold]
     pub(super) fn first_table(
         &self,
         section: &Section<'_>,
         segment: usize,
+        growths: u32,
     ) -> Result<(), SeenError> {
-        let table = self.make(section, segment, None)?;
+        let table = self.make(section, segment, growths, None)?;
         self.roots[segment].set_once(table).unwrap_or_else(Table::discard);
         Ok(())
     }
 
     /// True while `table` is the root and has no successor (G1). The first part holds until the exchange, since the root leaves a
     /// table only for its successor.
-    fn may_leave(&self, segment: usize, table: &Table) -> bool {
+    pub(super) fn may_leave(&self, segment: usize, table: &Table) -> bool {
         // That the root has reached the table means that its predecessor is complete.
         self.roots[segment].leads_to(table) && table.next().is_empty()
     }
 
-    /// Gives the root a successor, unless it has one (G1).
-    fn start(&self, section: &Section<'_>, segment: usize, table: &Table) -> Result<(), SeenError> {
-        let next = self.make(section, segment, Some(table))?;
+    /// Gives the root a successor, unless it has one (G1): of the size after so many growths, which are more than its own.
+    pub(super) fn start(
+        &self,
+        section: &Section<'_>,
+        segment: usize,
+        table: &Table,
+        growths: u32,
+    ) -> Result<(), SeenError> {
+        let next = self.make(section, segment, growths, Some(table))?;
         table.next().set_once(next).unwrap_or_else(Table::discard);
         table.set_closed(false);
         Ok(())
@@ -113,7 +121,7 @@ impl Core {
         {
             return;
         }
-        if self.start(section, segment, table).is_err() {
+        if self.start(section, segment, table, table.plan().growths + 1).is_err() {
             // G5: whoever cannot do without will hear of it.
             table.election.resign();
             table.set_closed(table.is_at_limit());
@@ -129,7 +137,7 @@ impl Core {
         table: &Table,
     ) -> Result<(), Stop> {
         if self.may_leave(segment, table) {
-            self.start(section, segment, table)?;
+            self.start(section, segment, table, table.plan().growths + 1)?;
         }
         Ok(())
     }

@@ -1,22 +1,34 @@
 //! Walking over the records: over slots, not arenas, so that only what is in the set is seen.
 
 use super::core::Core;
+use super::inner::Inner;
 use super::record::Record;
 use super::table::Table;
 use super::{RecordId, SeenSet};
 use crate::reclaim::Section;
 use crate::sync::Ordering;
+use std::fmt;
+use std::iter::FusedIterator;
+use std::marker::PhantomData;
 
 /// An iterator over the records of a set, by [`SeenSet::iter`].
-#[derive(Debug)]
 pub struct Iter<'s, R: Record + ?Sized, S> {
-    set: &'s SeenSet<R, S>,
-    words: Words<'s>,
+    /// Nothing, in a set that was never used.
+    inside: Option<(&'s Inner<R>, Words<'s>)>,
+    of: PhantomData<&'s SeenSet<R, S>>,
 }
 
 impl<'s, R: Record + ?Sized, S> Iter<'s, R, S> {
     pub(super) fn new(set: &'s SeenSet<R, S>) -> Self {
-        Self { set, words: Words::new(&set.core) }
+        let inside = set.made().map(|inner| (inner, Words::new(&inner.core)));
+        Self { inside, of: PhantomData }
+    }
+}
+
+impl<R: Record + ?Sized, S> fmt::Debug for Iter<'_, R, S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let len = self.inside.as_ref().map_or(0, |(inner, _)| inner.core.len());
+        out.debug_struct("Iter").field("of", &len).finish_non_exhaustive()
     }
 }
 
@@ -24,11 +36,13 @@ impl<'s, R: Record + ?Sized, S> Iterator for Iter<'s, R, S> {
     type Item = (RecordId, &'s R);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let word = self.words.next()?;
-        let record = self.set.records.get(self.set.core.split.id(word));
-        Some((self.set.id(word), record))
+        let (inner, words) = self.inside.as_mut()?;
+        let word = words.next()?;
+        Some((inner.id(word), inner.records.get(inner.core.split.id(word))))
     }
 }
+
+impl<R: Record + ?Sized, S> FusedIterator for Iter<'_, R, S> {}
 
 /// The words of a set, segment by segment.
 #[derive(Debug)]
@@ -90,20 +104,6 @@ impl Core {
         for word in Words::new(self) {
             visit(word);
         }
-    }
-
-    /// Makes the first tables, if the user asked for room.
-    pub(super) fn prepare(&self, capacity: usize) -> Result<(), super::SeenError> {
-        let section = self.pin();
-        for segment in 0..self.roots.len() {
-            // Small tables are made when needed.
-            if capacity >= 1 << 10 {
-                self.first_table(&section, segment)?;
-            } else {
-                self.slots_after(segment, self.settings.first_growths)?;
-            }
-        }
-        Ok(())
     }
 
     /// The table that a segment's operations enter by, for statistics.

@@ -6,7 +6,7 @@
 use super::*;
 use crate::sync::thread;
 use loom::cell::UnsafeCell;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 /// A key's low byte is the top of its hash, and so its home.
 #[derive(Default)]
@@ -73,17 +73,16 @@ struct World {
 
 impl World {
     fn new(growth: Growth) -> Self {
-        Self::made_by(SeenSetBuilder::default().growth(growth))
+        Self::made_by(SeenSet::builder().growth(growth))
     }
 
     /// With a table that is there from the start and is not left for so many records.
     fn with_room(records: usize) -> Self {
-        Self::made_by(SeenSetBuilder::default().capacity(records))
+        Self::made_by(SeenSet::builder().capacity(records))
     }
 
-    fn made_by(builder: SeenSetBuilder) -> Self {
-        let builder = builder.max_fill(0.9);
-        let set = builder.try_build_with_hasher(Hashing::default()).unwrap();
+    fn made_by(builder: SeenSetBuilder<Watched>) -> Self {
+        let set = builder.max_load(0.9).hasher(Hashing::default()).build();
         Self { set: Box::into_raw(Box::new(set)) }
     }
 
@@ -202,7 +201,7 @@ fn loom_seen_many_against_an_insert() {
             let other = thread::spawn(move || insert(&one, theirs));
             let keys = [LOW, LOW_TOO, LOW];
             let mut told = Vec::new();
-            two.insert_many(keys.map(Watched::new), |insertion| told.push(insertion));
+            two.insert_each(keys.map(Watched::new), |insertion| told.push(insertion));
             let ours = keys.into_iter().zip(told);
             let told: Vec<_> = ours.chain([other.join().unwrap()]).collect();
             drop(two);
@@ -219,7 +218,7 @@ fn loom_seen_many_and_an_insert_meet_at_a_slot() {
         let (one, two) = (world.handle(), world.handle());
         let other = thread::spawn(move || insert(&one, LOW));
         let mut told = Vec::new();
-        two.insert_many([Watched::new(LOW)], |insertion| told.push((LOW, insertion)));
+        two.insert_each([Watched::new(LOW)], |insertion| told.push((LOW, insertion)));
         told.push(other.join().unwrap());
         drop(two);
         world.end(&told);
@@ -234,7 +233,7 @@ fn loom_seen_rendezvous_with_spurious_wakes() {
         let (one, two) = (world.handle(), world.handle());
         let first = insert(&two, LOW);
         let other = thread::spawn(move || {
-            one.set().core.meeting.as_ref().unwrap().wake_for_nothing();
+            one.set().made().unwrap().core.meeting.as_ref().unwrap().wake_for_nothing();
             insert(&one, LOW_TOO)
         });
         let ours = insert(&two, LOW_TOO);
@@ -271,4 +270,34 @@ fn loom_seen_two_members_fill_the_ring() {
         let theirs = other.join().unwrap();
         world.end(&[ours[0], ours[1], theirs]);
     });
+}
+
+/// A member and a visitor: the visitor ends the round without the member, which may be inside of it, on its way there, or idle.
+#[test]
+fn loom_seen_a_visitor_does_not_wait_for_a_member() {
+    crate::sync::model(1, || {
+        let world = World::new(Growth::Together);
+        let (one, set) = (world.handle(), world.set());
+        let first = insert(&one, LOW);
+        let other = thread::spawn(move || (insert(&one, LOW_TOO), one));
+        let ours = [HIGH, LOW_TOO].map(|key| (key, set.insert(Watched::new(key))));
+        let (theirs, one) = other.join().unwrap();
+        drop(one);
+        world.end(&[first, ours[0], ours[1], theirs]);
+    });
+}
+
+/// Two who have no handle borrow a worker, perhaps the same one after the other.
+#[test]
+fn loom_seen_two_visitors_of_one_key_agree() {
+    for growth in [Growth::Spread, Growth::Together] {
+        crate::sync::model(1, move || {
+            let world = World::new(growth);
+            let set = world.set();
+            let other = thread::spawn(move || (LOW, set.insert(Watched::new(LOW))));
+            let ours = [LOW, HIGH].map(|key| (key, set.insert(Watched::new(key))));
+            let theirs = other.join().unwrap();
+            world.end(&[ours[0], ours[1], theirs]);
+        });
+    }
 }

@@ -27,7 +27,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 
 /// Records that go through a step together.
-const GROUP: usize = 16;
+pub(super) const GROUP: usize = 16;
 
 /// What kind of record goes in, and how.
 pub(super) trait Kind<X> {
@@ -253,6 +253,26 @@ impl Core {
         let line = table.home(turned);
         prefetch_read(ptr::from_ref(line));
         Some((table, line))
+    }
+
+    /// Asks the cache for the lines of a few records that are sought, then for the records that may be these.
+    #[inline(always)]
+    pub(super) fn ask_ahead(
+        &self,
+        section: &impl Check,
+        turned: &[u64],
+        locate: impl Fn(u64) -> *const u8,
+    ) {
+        let mask = self.split.tag_mask();
+        let mut lines = [None; GROUP];
+        for (line, &turned) in lines.iter_mut().zip(turned) {
+            *line = self.aim(section, turned);
+        }
+        for (line, &turned) in lines.iter().zip(turned) {
+            if let Some((_, line)) = line {
+                prefetch_read(locate(Table::sight(line, turned, mask).word & !mask));
+            }
+        }
     }
 
     /// Takes records from the caller. False if there are no more.

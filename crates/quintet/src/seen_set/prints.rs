@@ -1,38 +1,54 @@
 //! Fingerprints instead of records.
 
+use super::builder::{SeenPrintsBuilder, Settings};
 use super::core::{Core, Entry, Worker};
 use super::stats::SeenStats;
-use super::{SeenError, SeenSetBuilder};
+use super::{SeenError, lend::Lent};
 use crate::hash::WordMixer;
 use crate::hasher::DefaultHashBuilder;
-use crate::reclaim::{Access, Brief};
+use crate::home::Home;
+use crate::reclaim::{Access, Brief, Section};
+use crate::sync::{LazyArc, const_where_possible};
+use crate::vocabulary::Fallible;
+use std::fmt;
 use std::hash::{BuildHasher, Hash};
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// A set that keeps 64-bit fingerprints instead of records: 8 bytes per slot and nothing else, at the price of a small
 /// [probability](Self::omission_probability) that some record is taken for another.
+///
+/// All else is as of a [`SeenSet`](super::SeenSet).
 ///
 /// ```
 /// use quintet::SeenPrints;
 ///
 /// let seen = SeenPrints::new();
-/// let handle = seen.handle();
-/// assert!(handle.insert("a state"));
-/// assert!(!handle.insert("a state"));
+/// assert!(seen.insert("a state"));
+/// assert!(!seen.handle().insert("a state"));
 /// assert!(seen.omission_probability() < 1e-18);
 /// ```
-#[derive(Debug)]
 pub struct SeenPrints<S = DefaultHashBuilder> {
-    core: Core,
+    core: LazyArc<Core>,
+    settings: Settings,
     hasher: S,
     bits: u32,
 }
 
-/// A thread's access to a [`SeenPrints`]. `Send` but not `Sync`.
-#[derive(Debug)]
+/// A thread's access to a [`SeenPrints`], by [`SeenPrints::handle`]. `Send` but not `Sync`.
 pub struct PrintsHandle<'s, S = DefaultHashBuilder> {
-    set: &'s SeenPrints<S>,
     worker: Worker,
+    core: Place,
+    /// Behind the worker, whose seat goes first.
+    home: Home<'s, SeenPrints<S>>,
 }
+
+/// What the set of a home is: there for as long as the home (D1). No reference, as there (D3).
+struct Place(NonNull<Core>);
+
+// SAFETY: it lends what is `Sync`, and drops nothing.
+unsafe impl Send for Place where Core: Sync {}
 
 /// A fingerprint needs no record: it is the word.
 struct Print(u64);
@@ -55,141 +71,283 @@ impl Entry for Print {
 }
 
 impl SeenPrints {
-    /// An empty set.
-    pub fn new() -> Self {
-        SeenSetBuilder::default().build_prints()
+    const_where_possible! {
+        /// An empty set. Allocates nothing until it is first used.
+        pub fn new() -> Self {
+            Self::with_hasher(DefaultHashBuilder::new())
+        }
     }
 
-    /// Sets up a set: [`SeenSetBuilder::build_prints`].
-    pub fn builder() -> SeenSetBuilder {
-        SeenSetBuilder::default()
+    /// An empty set with room for `records` before it grows.
+    ///
+    /// # Panics
+    /// If the memory cannot be had.
+    pub fn with_capacity(records: usize) -> Self {
+        Self::builder().capacity(records).build()
+    }
+
+    /// Sets up a set.
+    pub fn builder() -> SeenPrintsBuilder {
+        SeenPrintsBuilder::new()
     }
 }
 
-impl Default for SeenPrints {
-    fn default() -> Self {
-        Self::new()
-    }
+/// The fingerprint of a record as a word, and how it is turned.
+#[derive(Clone, Copy)]
+struct Sought {
+    turned: u64,
+    word: u64,
 }
 
 impl<S> SeenPrints<S> {
-    pub(super) fn from_builder(builder: SeenSetBuilder, hasher: S) -> Result<Self, SeenError> {
-        let core = Core::new(builder.settings(0)?);
-        core.prepare(builder.capacity_wanted())?;
-        Ok(Self { core, hasher, bits: 64 })
+    const_where_possible! {
+        /// An empty set that hashes by this.
+        pub fn with_hasher(hasher: S) -> Self {
+            let settings = Settings { id_bits: 0, ..Settings::DEFAULT };
+            Self { core: LazyArc::new(), settings, hasher, bits: 64 }
+        }
     }
 
-    /// Cuts fingerprints to so many bits: more omissions, for those who want to see some. At least 1, at most 64.
-    ///
-    /// # Panics
-    /// If the set is not empty.
-    pub fn with_bits(mut self, bits: u32) -> Self {
-        assert!(
-            self.is_empty(),
-            "SeenPrints: the width of fingerprints is chosen before the first insert"
-        );
-        self.bits = bits.clamp(1, 64);
+    pub(super) fn set_up(
+        settings: Settings,
+        hasher: S,
+        bits: u32,
+        now: bool,
+    ) -> Result<Self, SeenError> {
+        let set = Self { core: LazyArc::new(), settings, hasher, bits };
+        if now {
+            set.core().prepare()?;
+        }
+        Ok(set)
+    }
+
+    fn core(&self) -> &Core {
+        self.core.get_or_make(|| Core::new(self.settings))
+    }
+
+    fn made(&self) -> Option<&Core> {
+        self.core.get()
+    }
+
+    fn at(&self) -> (&Core, Lent<'_>) {
+        (self.core(), self.core().lend())
+    }
+
+    fn inside(&self) -> Option<(&Core, Section<'_>)> {
+        self.made().map(|core| (core, core.pin()))
+    }
+
+    fn set(&self) -> &Self {
         self
     }
 
-    /// A registered access for one thread.
+    /// A seat of one's own, for a thread that stays: the fastest way in.
     pub fn handle(&self) -> PrintsHandle<'_, S> {
-        PrintsHandle { set: self, worker: self.core.join() }
+        PrintsHandle::new(Home::borrowed(self))
     }
 
-    /// Fingerprints. Exact when nobody inserts; otherwise an estimate.
-    pub fn len(&self) -> usize {
-        self.core.len() as usize
-    }
-
-    /// True if there are none, with the exactness of [`len`](Self::len).
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// How many records are expected to have been taken for another, so far: for n fingerprints of b bits, n² / 2^(b+1).
-    pub fn expected_omissions(&self) -> f64 {
-        let prints = 2f64.powi(self.bits as i32);
-        // n of N prints are in use after -N ln(1 - n/N) distinct records.
-        let used = self.len() as f64 / prints;
-        if used < 1e-3 {
-            return self.len() as f64 * used / 2.0;
-        }
-        -prints * (1.0 - used.min(1.0 - 1e-12)).ln() - self.len() as f64
-    }
-
-    /// The probability that at least one record was taken for another, so far.
-    pub fn omission_probability(&self) -> f64 {
-        -(-self.expected_omissions()).exp_m1()
-    }
-
-    /// A look inside.
-    pub fn stats(&self) -> SeenStats {
-        self.core.stats()
-    }
-
-    /// Bytes held by tables.
-    pub fn memory_bytes(&self) -> usize {
-        self.core.account.tables()
-    }
-
-    /// The fingerprint of a hash, in its top bits, turned. Hashers spread alike records evenly, which is more than chance does; mixed
-    /// once more, each bit is like any other, and what is said about omissions holds.
-    #[inline(always)]
-    fn cut(&self, hash: u64) -> u64 {
-        const MIXER: WordMixer = WordMixer::new(0);
-        self.core.split.turn(MIXER.mix(hash) & u64::MAX << (64 - self.bits))
+    /// A [`handle`](Self::handle) that keeps the set alive: for tasks, and threads that are not scoped.
+    pub fn owned_handle(self: &Arc<Self>) -> PrintsHandle<'static, S>
+    where
+        S: 'static,
+    {
+        PrintsHandle::new(Home::shared(Arc::clone(self)))
     }
 }
 
 impl<S: BuildHasher> SeenPrints<S> {
-    /// True if a record with this fingerprint was inserted. Linearizable.
-    pub fn contains<Q: Hash + ?Sized>(&self, record: &Q) -> bool {
-        let turned = self.cut(self.hasher.hash_one(record));
-        let print = self.core.split.print(turned);
-        self.core.find(&self.core.pin(), turned, print, |word| word == print).is_some()
+    /// The fingerprint of a record: its hash, turned, cut to its top bits. Hashers spread alike records evenly, which is more than chance does; mixed
+    /// once more, each bit is like any other, and what is said about omissions holds.
+    #[inline(always)]
+    fn sought<Q: Hash + ?Sized>(&self, record: &Q) -> Sought {
+        const MIXER: WordMixer = WordMixer::new(0);
+        let split = self.settings.split();
+        let hash = MIXER.mix(self.hasher.hash_one(record));
+        let turned = split.turn(hash & u64::MAX << (64 - self.bits));
+        Sought { turned, word: split.print(turned) }
     }
 }
 
-impl<S: BuildHasher> PrintsHandle<'_, S> {
-    /// Takes the record's fingerprint in. True if it was not there. Linearizable.
-    ///
-    /// # Panics
-    /// If memory is needed and cannot be had; [`try_insert`](Self::try_insert) returns an error instead.
-    #[inline]
-    pub fn insert<Q: Hash + ?Sized>(&self, record: &Q) -> bool {
-        let inserted = self.try_insert(record);
-        inserted.unwrap_or_else(|error| {
-            panic!("SeenPrints: {error}; try_insert returns this as a value")
-        })
-    }
+/// Takes a fingerprint in. True if it was not there.
+#[inline(always)]
+fn insert(core: &Core, worker: &Worker, sought: Sought) -> Result<bool, SeenError> {
+    let Sought { turned, word } = sought;
+    let outcome = core.insert(worker, None::<&Brief<'_>>, turned, word, &mut Print(word))?;
+    Ok(outcome.new)
+}
 
-    /// [`insert`](Self::insert) that returns an error if memory is needed and cannot be had; the set is then as before.
-    #[inline]
-    pub fn try_insert<Q: Hash + ?Sized>(&self, record: &Q) -> Result<bool, SeenError> {
-        let turned = self.set.cut(self.set.hasher.hash_one(record));
-        let word = self.set.core.split.print(turned);
-        let inserted =
-            self.set.core.insert(&self.worker, None::<&Brief<'_>>, turned, word, &mut Print(word));
-        inserted.map(|outcome| outcome.new)
-    }
-
-    /// True if a record with this fingerprint was inserted. Linearizable.
-    #[inline]
-    pub fn contains<Q: Hash + ?Sized>(&self, record: &Q) -> bool {
-        let core = &self.set.core;
-        let section = self.worker.access.section();
-        if core.meeting.is_some() {
-            core.attend_if_called(&self.worker, &section);
+/// The operations, for an `impl` block of the set or its handle.
+macro_rules! operations {
+    () => {
+        /// Fingerprints. Exact when nobody inserts; otherwise an estimate.
+        pub fn len(&self) -> usize {
+            self.made().map_or(0, |core| core.len() as usize)
         }
-        let turned = self.set.cut(self.set.hasher.hash_one(record));
-        let print = core.split.print(turned);
-        core.find(&section, turned, print, |word| word == print).is_some()
+
+        /// True if there are none, with the exactness of [`len`](Self::len).
+        pub fn is_empty(&self) -> bool {
+            self.len() == 0
+        }
+
+        /// How many records are expected to have been taken for another, so far: for n fingerprints of b bits, n² / 2^(b+1).
+        pub fn expected_omissions(&self) -> f64 {
+            let prints = 2f64.powi(self.set().bits as i32);
+            // n of N prints are in use after -N ln(1 - n/N) distinct records.
+            let used = self.len() as f64 / prints;
+            if used < 1e-3 {
+                return self.len() as f64 * used / 2.0;
+            }
+            -prints * (1.0 - used.min(1.0 - 1e-12)).ln() - self.len() as f64
+        }
+
+        /// The probability that at least one record was taken for another, so far.
+        pub fn omission_probability(&self) -> f64 {
+            -(-self.expected_omissions()).exp_m1()
+        }
+
+        /// A look inside.
+        pub fn stats(&self) -> SeenStats {
+            self.made().map_or_else(SeenStats::default, Core::stats)
+        }
+
+        /// Bytes held by tables, in use and left but not yet given back.
+        pub fn memory_bytes(&self) -> usize {
+            self.made().map_or(0, |core| core.account.tables())
+        }
+
+        /// Fingerprints that the tables there are can take before one of them grows.
+        pub fn capacity(&self) -> usize {
+            self.made().map_or(0, Core::capacity)
+        }
+
+        /// Makes room for so many more fingerprints. Moves what is there, in one go.
+        ///
+        /// # Panics
+        /// If the memory cannot be had; [`try_reserve`](Self::try_reserve) returns an error instead.
+        pub fn reserve(&self, records: usize) {
+            self.try_reserve(records).unwrap_or_else(|error| refused(error));
+        }
+
+        /// [`reserve`](Self::reserve) that returns an error if the memory cannot be had; some of it may be there then.
+        pub fn try_reserve(&self, records: usize) -> Result<(), SeenError> {
+            let (core, worker) = self.at();
+            core.reserve(&worker, records)
+        }
+
+        /// The same inserts, with a [`SeenError`] where they would panic.
+        #[inline(always)]
+        #[doc(alias = "try_insert")]
+        pub fn fallible(&self) -> Fallible<'_, Self> {
+            Fallible(self)
+        }
+    };
+    (hashing) => {
+        /// Takes the record's fingerprint in. True if it was not there. Linearizable.
+        ///
+        /// # Panics
+        /// If memory is needed and cannot be had; on [`fallible`](Self::fallible) it is an error instead.
+        #[inline]
+        pub fn insert<Q: Hash + ?Sized>(&self, record: &Q) -> bool {
+            self.fallible().insert(record).unwrap_or_else(|error| refused(error))
+        }
+
+        /// True if a record with this fingerprint was inserted. Linearizable.
+        #[inline]
+        pub fn contains<Q: Hash + ?Sized>(&self, record: &Q) -> bool {
+            let Sought { turned, word } = self.set().sought(record);
+            self.inside().is_some_and(|(core, section)| {
+                core.find(&section, turned, word, |found| found == word).is_some()
+            })
+        }
+    };
+    (fallible) => {
+        /// As the method of the table, but a refused record is an error, and the set is then as before.
+        #[inline]
+        pub fn insert<Q: Hash + ?Sized>(&self, record: &Q) -> Result<bool, SeenError> {
+            let sought = self.0.set().sought(record);
+            let (core, worker) = self.0.at();
+            insert(core, worker.deref(), sought)
+        }
+    };
+}
+
+impl<S> SeenPrints<S> {
+    operations!();
+}
+
+impl<S: BuildHasher> SeenPrints<S> {
+    operations!(hashing);
+}
+
+impl<S: BuildHasher> Fallible<'_, SeenPrints<S>> {
+    operations!(fallible);
+}
+
+impl<S> PrintsHandle<'_, S> {
+    operations!();
+}
+
+impl<S: BuildHasher> PrintsHandle<'_, S> {
+    operations!(hashing);
+}
+
+impl<S: BuildHasher> Fallible<'_, PrintsHandle<'_, S>> {
+    operations!(fallible);
+}
+
+/// The panic of an insert that was refused.
+#[cold]
+fn refused(error: SeenError) -> ! {
+    panic!("SeenPrints: {error}; the same on `fallible()` returns this as a value")
+}
+
+impl<'s, S> PrintsHandle<'s, S> {
+    fn new(home: Home<'s, SeenPrints<S>>) -> Self {
+        let core = home.core();
+        Self { worker: core.join(), core: Place(NonNull::from(core)), home }
+    }
+
+    /// The set this handle belongs to.
+    pub fn set(&self) -> &SeenPrints<S> {
+        &self.home
+    }
+}
+
+impl<S> PrintsHandle<'_, S> {
+    #[inline(always)]
+    fn core(&self) -> &Core {
+        // SAFETY: the home keeps the set, which keeps what it has made; borrowed from the handle (D1, D2).
+        unsafe { self.core.0.as_ref() }
+    }
+
+    fn made(&self) -> Option<&Core> {
+        Some(self.core())
+    }
+
+    #[inline(always)]
+    fn at(&self) -> (&Core, &Worker) {
+        (self.core(), &self.worker)
+    }
+
+    /// Comes to a meeting that is called, and goes inside.
+    #[inline(always)]
+    fn inside(&self) -> Option<(&Core, Section<'_>)> {
+        let section = self.worker.access.section();
+        if self.core().meeting.is_some() {
+            self.core().attend_if_called(&self.worker, &section);
+        }
+        Some((self.core(), section))
+    }
+}
+
+impl<S> fmt::Debug for PrintsHandle<'_, S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("PrintsHandle").field("set", self.set()).finish_non_exhaustive()
     }
 }
 
 impl<S> Drop for PrintsHandle<'_, S> {
     fn drop(&mut self) {
-        self.set.core.leave(&self.worker);
+        self.core().leave(&self.worker);
     }
 }

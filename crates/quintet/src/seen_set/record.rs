@@ -1,9 +1,11 @@
 //! What a set can hold.
 
-use super::arena::{Arenas, Desk};
+use super::arena::{Arenas, Shape};
 use super::budget::{Account, SeenError};
-use super::builder::SeenSetBuilder;
+use super::builder::Settings;
 use super::core::Entry;
+use super::desk::Desk;
+use super::offer::{LENGTH, Offer};
 use super::spare::Spare;
 use crate::region::AllocError;
 use crate::sync::Arc;
@@ -12,13 +14,18 @@ use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 
 /// What a [`SeenSet`](super::SeenSet) can hold: any `T: Hash + Eq + Send + Sync`, and byte strings, `[u8]`.
+#[diagnostic::on_unimplemented(
+    message = "a `SeenSet` cannot hold `{Self}`",
+    label = "not a record",
+    note = "a record is `Hash + Eq + Send + Sync`, or a byte string: `[u8]`"
+)]
 pub trait Record: sealed::Sealed {}
 
 impl<T: Hash + Eq + Send + Sync> Record for T {}
 impl Record for [u8] {}
 
 mod sealed {
-    use super::{BuildHasher, Hash, Layout};
+    use super::{BuildHasher, Hash, LENGTH, Layout};
 
     /// How records of a kind lie in memory.
     #[doc(hidden)]
@@ -31,6 +38,8 @@ mod sealed {
         const NEEDS_DROP: bool;
         /// The hash of a record.
         fn hash_by(&self, hasher: &impl BuildHasher) -> u64;
+        /// Whether two records are equal.
+        fn is(&self, other: &Self) -> bool;
         /// The record at `place`.
         ///
         /// # Safety
@@ -53,6 +62,9 @@ mod sealed {
         #[inline(always)]
         fn hash_by(&self, hasher: &impl BuildHasher) -> u64 {
             hasher.hash_one(self)
+        }
+        fn is(&self, other: &Self) -> bool {
+            self == other
         }
         #[inline(always)]
         unsafe fn view<'a>(place: *const u8, _: Option<usize>) -> &'a T {
@@ -80,6 +92,9 @@ mod sealed {
         fn hash_by(&self, hasher: &impl BuildHasher) -> u64 {
             hasher.hash_one(self)
         }
+        fn is(&self, other: &Self) -> bool {
+            self == other
+        }
         #[inline(always)]
         unsafe fn view<'a>(place: *const u8, width: Option<usize>) -> &'a [u8] {
             let (first, len) = match width {
@@ -95,9 +110,6 @@ mod sealed {
         }
         unsafe fn drop_at(_: *mut u8) {}
     }
-
-    /// Bytes of the length in front of a byte string.
-    pub(super) const LENGTH: usize = 4;
 }
 
 /// Where a record came from.
@@ -124,34 +136,38 @@ pub(crate) struct Records<R: ?Sized> {
 }
 
 impl<R: Record + ?Sized> Records<R> {
-    pub(crate) fn new(
-        builder: &SeenSetBuilder,
-        ids: u64,
-        account: &Arc<Account>,
-        spare: &Arc<Spare>,
-    ) -> Result<Self, SeenError> {
-        let wide = ids > 1 << 32;
-        let origin = match (builder.parents, wide) {
+    /// How the records of a set lie in memory, if any memory can hold them.
+    pub(crate) fn shape(settings: &Settings) -> Result<Shape, SeenError> {
+        let origin = match (settings.parents, settings.is_wide()) {
             (false, _) => 0,
             (true, false) => 8,
             (true, true) => 16,
         };
-        let unit = R::unit(builder.width).ok_or(AllocError::CapacityOverflow)?;
+        let unit = R::unit(settings.width).ok_or(AllocError::CapacityOverflow)?;
         let head = usize::next_multiple_of(origin, unit.align());
         // Byte strings with their own lengths are cut into units of 8 bytes.
-        let is_cut = R::TEXT && builder.width.is_none();
+        let is_cut = R::TEXT && settings.width.is_none();
         let bytes = if is_cut { Some(unit.size()) } else { head.checked_add(unit.size()) };
         let layout = bytes.and_then(|bytes| Layout::from_size_align(bytes, unit.align()).ok());
-        let layout = layout.ok_or(AllocError::CapacityOverflow)?;
-        Ok(Self {
-            arenas: Arenas::try_new(layout, ids, builder.pages_wanted(), account, spare)?,
-            parents: builder.parents,
-            wide,
-            head,
-            width: builder.width,
+        let shape = layout.and_then(|layout| Shape::new(layout, head));
+        Ok(shape.ok_or(AllocError::CapacityOverflow)?)
+    }
+
+    pub(crate) fn new(
+        settings: &Settings,
+        shape: Shape,
+        account: &Arc<Account>,
+        spare: &Arc<Spare>,
+    ) -> Self {
+        Self {
+            arenas: Arenas::new(shape, settings.ids(), settings.pages, account, spare),
+            parents: settings.parents,
+            wide: settings.is_wide(),
+            head: shape.head,
+            width: settings.width,
             owned: PhantomData,
             taken_in: PhantomData,
-        })
+        }
     }
 
     /// The record of an id that this set gave out.
@@ -167,18 +183,20 @@ impl<R: Record + ?Sized> Records<R> {
         self.arenas.locate(id).wrapping_add(self.head)
     }
 
-    /// Whether the record at a place is this one.
+    /// The record at a place.
     ///
     /// # Safety
     /// `locate` gave the place for a record that is in the set.
     #[inline(always)]
-    pub(crate) unsafe fn is_at(&self, place: *const u8, record: &R) -> bool
-    where
-        R: Eq,
-    {
+    pub(crate) unsafe fn at(&self, place: *const u8) -> &R {
         // SAFETY: a word is in the set after its record was written (R1), which lives as long as the set.
-        let kept = unsafe { R::view(place, self.width) };
-        kept == record
+        unsafe { R::view(place, self.width) }
+    }
+
+    /// Whether a set of these records takes what is offered.
+    #[inline(always)]
+    pub(crate) fn check(&self, offer: &impl Offer<R>) -> Result<(), SeenError> {
+        offer.fits(self.width)
     }
 
     /// The origin of an id that this set gave out.
@@ -224,101 +242,51 @@ impl<R: Record + ?Sized> Records<R> {
     }
 }
 
-impl Records<[u8]> {
-    /// A record of another length than the set's cannot be taken in.
-    #[inline(always)]
-    pub(crate) fn check_width(&self, bytes: &[u8]) -> Result<(), SeenError> {
-        match self.width {
-            Some(width) if width != bytes.len() => {
-                Err(SeenError::Width { expected: width, found: bytes.len() })
-            }
-            None if bytes.len() > u32::MAX as usize => {
-                Err(SeenError::Width { expected: u32::MAX as usize, found: bytes.len() })
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// A typed record on its way in. It stays the caller's until it is in the set.
-pub(crate) struct Typed<'a, T> {
-    pub(crate) records: &'a Records<T>,
+/// A record on its way in. It stays the caller's until it is in the set.
+pub(crate) struct Incoming<'a, R: Record + ?Sized, O> {
+    pub(crate) records: &'a Records<R>,
     pub(crate) desk: &'a Desk,
-    pub(crate) record: &'a T,
+    pub(crate) offer: &'a O,
     pub(crate) origin: Origin,
     pub(crate) id_mask: u64,
 }
 
-impl<T: Hash + Eq + Send + Sync> Entry for Typed<'_, T> {
-    const USER: bool = true;
-
+impl<R: Record + ?Sized, O: Offer<R>> Incoming<'_, R, O> {
     #[inline(always)]
-    fn same(&self, word: u64) -> bool {
-        self.records.get(word & self.id_mask) == self.record
+    fn has_own_length(&self) -> bool {
+        R::TEXT && self.records.width.is_none()
     }
 
-    #[inline(always)]
-    fn write(&mut self) -> Option<u64> {
-        let (id, place) = self.records.arenas.take(self.desk, 1)?;
-        self.records.write_origin(place, self.origin);
-        let place = place.wrapping_add(self.records.head).cast::<T>();
-        // SAFETY: the unit was just taken, is ours alone (R2) and aligned (R6). The bits are the caller's to forget if the record gets in,
-        // and are forgotten here by `take_back` if not.
-        unsafe { std::ptr::copy_nonoverlapping(self.record, place, 1) };
-        Some(id)
-    }
-
-    fn make_room(&mut self) -> Result<(), SeenError> {
-        self.records.arenas.extend(self.desk, 1)
-    }
-
-    #[inline(always)]
-    fn take_back(&mut self) {
-        self.records.arenas.take_back(self.desk, 1);
-    }
-}
-
-/// A byte string on its way in.
-pub(crate) struct Text<'a> {
-    pub(crate) records: &'a Records<[u8]>,
-    pub(crate) desk: &'a Desk,
-    pub(crate) record: &'a [u8],
-    pub(crate) origin: Origin,
-    pub(crate) id_mask: u64,
-}
-
-impl Text<'_> {
     #[inline(always)]
     fn units(&self) -> u64 {
-        match self.records.width {
-            Some(_) => 1,
-            None => {
-                self.records.arenas.units(self.records.head + sealed::LENGTH + self.record.len())
-            }
+        match self.has_own_length() {
+            false => 1,
+            true => self.records.arenas.units(self.records.head + LENGTH + self.offer.bytes()),
         }
     }
 }
 
-impl Entry for Text<'_> {
-    const USER: bool = false;
+impl<R: Record + ?Sized, O: Offer<R>> Entry for Incoming<'_, R, O> {
+    const USER: bool = O::USER;
 
     #[inline(always)]
     fn same(&self, word: u64) -> bool {
-        self.records.get(word & self.id_mask) == self.record
+        self.offer.is(self.records.get(word & self.id_mask))
+    }
+
+    #[inline(always)]
+    fn make(&mut self) {
+        self.offer.make();
     }
 
     #[inline(always)]
     fn write(&mut self) -> Option<u64> {
         let (id, place) = self.records.arenas.take(self.desk, self.units())?;
         self.records.write_origin(place, self.origin);
-        let mut content = place.wrapping_add(self.records.head);
-        if self.records.width.is_none() {
-            // SAFETY: the units were just taken, are ours alone (R2) and begin with the length. It fits: `check_width`.
-            unsafe { content.cast::<u32>().write_unaligned(self.record.len() as u32) };
-            content = content.wrapping_add(sealed::LENGTH);
-        }
-        // SAFETY: so many bytes were asked for, or are the set's width, which was checked.
-        unsafe { content.copy_from_nonoverlapping(self.record.as_ptr(), self.record.len()) };
+        let place = place.wrapping_add(self.records.head);
+        // SAFETY: the units were just taken, are ours alone (R2) and aligned (R6). The offer was made, and is the caller's to forget if the record
+        // gets in; if not, `take_back` forgets the place.
+        unsafe { self.offer.write(place, self.has_own_length()) };
         Some(id)
     }
 

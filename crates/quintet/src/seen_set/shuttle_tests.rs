@@ -26,8 +26,8 @@ type Set = SeenSet<u64, BuildHasherDefault<Spread>>;
 const RECORDS: u64 = 12;
 
 fn life(growth: Growth) {
-    let builder = SeenSetBuilder::default().growth(growth).max_fill(0.9).parents(true);
-    let set: Arc<Set> = Arc::new(builder.try_build_with_hasher(Default::default()).unwrap());
+    let builder = SeenSet::builder().growth(growth).max_load(0.9).parents(true);
+    let set: Arc<Set> = Arc::new(builder.hasher(Default::default()).build());
     let told = Arc::new(Mutex::new(Vec::new()));
     let threads: Vec<_> = (0..3u64)
         .map(|number| {

@@ -50,7 +50,7 @@ impl Core {
         entry: &mut impl Entry,
     ) -> Result<Outcome, Stop> {
         let Some(table) = self.roots[segment].follow(section)? else {
-            self.first_table(section, segment)?;
+            self.first_table(section, segment, self.settings.first_growths)?;
             return Err(Stop::Restart);
         };
         worker.untidy.set(true);

@@ -4,18 +4,18 @@ use super::core::Core;
 use crate::sync::Ordering;
 
 /// A look inside a set. Everything is an estimate while others insert.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SeenStats {
     /// Records.
     pub len: usize,
-    /// Segments.
-    pub segments: usize,
-    /// Slots of all tables in use; while a segment grows, of its old and its new one.
+    /// Shards.
+    pub shards: usize,
+    /// Slots of all tables in use; while a shard grows, of its old and its new one.
     pub slots: usize,
     /// Records per slot.
-    pub fill: f64,
-    /// Segments that are growing now.
+    pub load: f64,
+    /// Shards that are growing now.
     pub growing: usize,
     /// Growths completed.
     pub growths: u64,
@@ -50,9 +50,9 @@ impl Core {
         let len = self.len() as usize;
         SeenStats {
             len,
-            segments: self.roots.len(),
+            shards: self.roots.len(),
             slots,
-            fill: if slots == 0 { 0.0 } else { len as f64 / slots as f64 },
+            load: if slots == 0 { 0.0 } else { len as f64 / slots as f64 },
             growing,
             growths: self.growths_done(),
             // ORDERING: Relaxed: a statistic.

@@ -35,7 +35,7 @@ pub(crate) struct Plan {
     pub(crate) slots: usize,
     /// Slots of the table before this one, 0 for the first.
     pub(crate) before: usize,
-    pub(crate) max_fill: f64,
+    pub(crate) max_load: f64,
     /// How often the segment has grown.
     pub(crate) growths: u32,
     pub(crate) birth: u64,
@@ -118,7 +118,7 @@ impl Table {
         debug_assert_eq!(lines.len() * LINE, plan.slots);
         let chunks = plan.slots.div_ceil(CHUNK);
         let refused = |_| AllocError::OutOfMemory { bytes: chunks / 8 };
-        let threshold = (plan.slots as f64 * plan.max_fill) as usize;
+        let threshold = (plan.slots as f64 * plan.max_load) as usize;
         Ok(Box::new(Self {
             lines,
             // SAFETY: only sections of the set's domain lead here, and all that they find is used inside of them (M12).
@@ -174,7 +174,7 @@ impl Table {
         self.closed.store(closed, Ordering::Relaxed);
     }
 
-    /// How many inserts a handle may keep to itself before it reports them.
+    /// How many inserts a handle may keep to itself before it reports them: up to 256, so that a byte counts those it keeps.
     #[inline(always)]
     pub(crate) fn batch(&self) -> u32 {
         self.batch
@@ -189,6 +189,11 @@ impl Table {
     pub(crate) fn add_used(&self, slots: usize) -> bool {
         // ORDERING: Relaxed: an estimate.
         self.used.fetch_add(slots, Ordering::Relaxed) + slots >= self.threshold
+    }
+
+    /// Records that fit before the table should be left.
+    pub(crate) fn room(&self) -> usize {
+        self.threshold
     }
 
     /// The table is as full as it should get.
@@ -496,7 +501,7 @@ mod tests {
         let lines =
             Ground::new(Pages::default(), &account).lines(0, 0, |_| Some(LINES), 1).unwrap();
         let (split, slots) = (Split::new(32, 0), LINES * LINE);
-        let plan = Plan { split, slots, before: 0, max_fill: 0.75, growths: 0, birth: 0 };
+        let plan = Plan { split, slots, before: 0, max_load: 0.75, growths: 0, birth: 0 };
         let table = Table::try_new(plan, lines, &account).unwrap();
         for quarter in 0..LINES as u64 {
             let tag = split.tag(quarter << 62 | 1 << 40);

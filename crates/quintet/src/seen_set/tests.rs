@@ -1,15 +1,16 @@
 use super::*;
 use crate::sync::{AtomicUsize, Ordering};
+use std::hash::Hash;
 
 const GROWTHS: [Growth; 2] = [Growth::Spread, Growth::Together];
 
-fn builders() -> Vec<SeenSetBuilder> {
-    let base = SeenSetBuilder::default();
+fn builders<R: Record + ?Sized>() -> Vec<SeenSetBuilder<R>> {
     let mut builders = Vec::new();
     for growth in GROWTHS {
         for ids in [Ids::Narrow, Ids::Wide] {
-            builders.push(base.growth(growth).ids(ids));
-            builders.push(base.growth(growth).ids(ids).segments(1).max_fill(0.9).parents(true));
+            let base = SeenSet::builder().growth(growth).ids(ids);
+            builders.push(base.clone());
+            builders.push(base.shards(1).max_load(0.9).parents(true));
         }
     }
     builders
@@ -40,7 +41,7 @@ fn every_record_has_one_id_and_keeps_it() {
 #[test]
 fn byte_strings_of_any_length_and_of_one() {
     for builder in builders() {
-        let set: SeenSet<[u8]> = builder.build();
+        let set: SeenSet<[u8]> = builder.clone().build();
         let handle = set.handle();
         let text = |n: usize| vec![(n % 251) as u8; n % 300];
         let mut known = std::collections::HashMap::new();
@@ -64,7 +65,7 @@ fn byte_strings_of_any_length_and_of_one() {
             assert_eq!(fixed.get(id), Some(&bytes[..]));
         }
         assert_eq!(fixed.len(), 5_000);
-        let wrong = handle.try_insert(&[1; 6]).unwrap_err();
+        let wrong = handle.fallible().insert(&[1; 6]).unwrap_err();
         assert_eq!(wrong, SeenError::Width { expected: 5, found: 6 });
     }
 }
@@ -150,7 +151,7 @@ impl Drop for Counted<'_> {
 fn each_record_is_dropped_once() {
     for growth in GROWTHS {
         let alive = AtomicUsize::new(0);
-        let set: SeenSet<Counted<'_>> = SeenSet::<u8>::builder().growth(growth).build();
+        let set: SeenSet<Counted<'_>> = SeenSet::builder().growth(growth).build();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -186,7 +187,7 @@ fn a_set_smaller_than_one_chunk_grows_inside_its_bounds() {
     // The whole table is a part of a chunk: the end of the chunk must be clamped to it.
     for growth in GROWTHS {
         for records in 0..200u64 {
-            let set: SeenSet<u64> = SeenSet::<u64>::builder().growth(growth).segments(1).build();
+            let set: SeenSet<u64> = SeenSet::<u64>::builder().growth(growth).shards(1).build();
             let handle = set.handle();
             (0..records).for_each(|n| assert!(handle.insert(n).is_new()));
             (0..records).for_each(|n| assert!(handle.contains(&n)));
@@ -205,7 +206,7 @@ fn a_budget_is_an_error_and_nothing_is_lost() {
             let mut kept = Vec::new();
             let mut refused = 0;
             for n in 0..200_000u64 {
-                match handle.try_insert(n) {
+                match handle.fallible().insert(n) {
                     Ok(Insertion::Inserted(id)) => kept.push((n, id)),
                     Ok(other) => panic!("{other:?}"),
                     Err(SeenError::Budget { held, .. }) => {
@@ -221,7 +222,7 @@ fn a_budget_is_an_error_and_nothing_is_lost() {
             assert!(refused > 0, "{budget} bytes hold no 200,000 records");
             assert!(set.memory_bytes() <= budget);
             for &(n, id) in &kept {
-                assert_eq!(handle.try_insert(n), Ok(Insertion::Existing(id)));
+                assert_eq!(handle.fallible().insert(n), Ok(Insertion::Existing(id)));
                 assert_eq!(set.get(id), Some(&n));
             }
             assert_eq!(set.iter().count(), kept.len());
@@ -234,11 +235,11 @@ fn a_budget_that_ends_in_the_middle_of_a_growth_loses_nothing() {
     // The successor is there, but the arena cannot be extended: inserts fail while the growth goes on.
     for budget in (17_000..19_000).step_by(10) {
         let set: SeenSet<[u8]> =
-            SeenSet::<[u8]>::builder().segments(1).budget(budget).width(8).build();
+            SeenSet::<[u8]>::builder().shards(1).budget(budget).width(8).build();
         let handle = set.handle();
         let mut kept = Vec::new();
         for n in 0..2_000u64 {
-            if let Ok(insertion) = handle.try_insert(&n.to_le_bytes()) {
+            if let Ok(insertion) = handle.fallible().insert(&n.to_le_bytes()) {
                 kept.push((n, insertion.id()));
             }
         }
@@ -253,7 +254,7 @@ fn omissions_are_as_many_as_reported() {
     for (bits, records) in [(16, 2_000u64), (20, 20_000), (24, 100_000)] {
         let (mut omitted, mut expected, mut any) = (0.0, 0.0, 0.0);
         for _ in 0..20 {
-            let set = SeenPrints::new().with_bits(bits);
+            let set = SeenPrints::builder().bits(bits).build();
             let handle = set.handle();
             omitted += (0..records).filter(|n| !handle.insert(n)).count() as f64;
             assert!((0..records).all(|n| handle.contains(&n)));
@@ -273,7 +274,7 @@ fn omissions_are_as_many_as_reported() {
 #[test]
 fn fingerprints_survive_growth_of_either_kind() {
     for growth in GROWTHS {
-        let set = SeenPrints::builder().growth(growth).build_prints();
+        let set = SeenPrints::builder().growth(growth).build();
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
@@ -296,7 +297,7 @@ fn memory_stays_below_18_bytes_per_record_from_a_hundred_thousand_on() {
     for n in 0..1_000_000u64 {
         handle.insert(n);
         if n > 100_000 {
-            worst = worst.max(set.core.account.tables() as f64 / n as f64);
+            worst = worst.max(set.made().unwrap().core.account.tables() as f64 / n as f64);
         }
     }
     assert!(worst > 8.0 && worst <= 18.0, "{worst} bytes per record");
@@ -327,12 +328,13 @@ fn repeating(count: u64) -> impl Iterator<Item = u64> {
 fn many_inserts_are_told_of_as_single_ones_are() {
     for builder in builders() {
         for count in [0, 1, 2, 7, 8, 9, 25, 3_000] {
-            let (single, many): (SeenSet<u64>, SeenSet<u64>) = (builder.build(), builder.build());
+            let (single, many): (SeenSet<u64>, SeenSet<u64>) =
+                (builder.clone().build(), builder.clone().build());
             let one_by_one = single.handle();
             let expected: Vec<_> = repeating(count).map(|n| one_by_one.insert(n)).collect();
             let mut told = Vec::new();
             let handle = many.handle();
-            handle.insert_many(repeating(count), |insertion| told.push(insertion));
+            handle.insert_each(repeating(count), |insertion| told.push(insertion));
             assert_eq!(told.len(), expected.len());
             for ((told, expected), record) in told.iter().zip(&expected).zip(repeating(count)) {
                 assert_eq!(told.is_new(), expected.is_new());
@@ -365,12 +367,11 @@ impl std::hash::Hasher for Halves {
 fn many_inserts_of_records_with_alike_hashes() {
     type Hashing = std::hash::BuildHasherDefault<Halves>;
     for count in [6, 40] {
-        let seen: SeenSet<u64, Hashing> =
-            SeenSetBuilder::default().try_build_with_hasher(Hashing::default()).unwrap();
+        let seen = SeenSet::with_hasher(Hashing::default());
         let handle = seen.handle();
         for round in 0..3 {
             let mut next = 0;
-            handle.insert_many(0..count, |insertion| {
+            handle.insert_each(0..count, |insertion| {
                 assert_eq!(insertion.is_new(), round == 0, "{next}");
                 assert_eq!(seen.get(insertion.id()), Some(&next));
                 next += 1;
@@ -388,7 +389,7 @@ fn many_byte_strings_with_parents_and_labels() {
     let texts: Vec<String> = (0..500).map(|n| format!("record {}", n % 400)).collect();
     let records = texts.iter().zip(0..).map(|(text, label)| (text.as_bytes(), label));
     let mut told = Vec::new();
-    handle.insert_many_from(root, records, |insertion| told.push(insertion));
+    handle.insert_each_from(root, records, |insertion| told.push(insertion));
     for (n, insertion) in told.iter().enumerate() {
         assert_eq!(insertion.is_new(), n < 400);
         assert_eq!(set.get(insertion.id()), Some(texts[n].as_bytes()));
@@ -403,7 +404,7 @@ fn many_inserts_end_with_an_error_in_order() {
     let set: SeenSet<u64> = SeenSet::<u64>::builder().budget(100_000).build();
     let handle = set.handle();
     let mut told = 0;
-    let refused = handle.try_insert_many(0..100_000, |insertion| {
+    let refused = handle.fallible().insert_each(0..100_000, |insertion| {
         assert!(insertion.is_new());
         told += 1;
     });
@@ -420,7 +421,7 @@ fn many_inserts_drop_each_record_once_whatever_panics() {
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut told = 0;
             let records = (0..100).map(|n| Counted::new(n, &alive));
-            set.handle().insert_many(records, |_| {
+            set.handle().insert_each(records, |_| {
                 assert_ne!(told, panics_at, "on purpose");
                 told += 1;
             });
@@ -441,7 +442,7 @@ fn many_inserts_by_many_threads_agree() {
             for _ in 0..4 {
                 scope.spawn(|| {
                     let handle = set.handle();
-                    handle.insert_many(repeating(20_000), |insertion| {
+                    handle.insert_each(repeating(20_000), |insertion| {
                         new.fetch_add(usize::from(insertion.is_new()), Ordering::Relaxed);
                     });
                 });
@@ -500,7 +501,7 @@ fn a_growth_that_ends_meanwhile_is_not_answered_by_another() {
     // An insert that met a growth finds it over when it looks again: it must go on, not grow the set once more.
     for growth in GROWTHS {
         for _ in 0..20 {
-            let builder = SeenSet::<u64>::builder().growth(growth).segments(1);
+            let builder = SeenSet::<u64>::builder().growth(growth).shards(1);
             let set: SeenSet<u64> = builder.build();
             std::thread::scope(|scope| {
                 for thread in 0..3u64 {
@@ -512,7 +513,7 @@ fn a_growth_that_ends_meanwhile_is_not_answered_by_another() {
                 }
             });
             assert_eq!(set.len(), 9_000);
-            let (slots, fill) = (set.stats().slots, set.stats().fill);
+            let (slots, fill) = (set.stats().slots, set.stats().load);
             assert!(fill > 0.25, "{slots} slots");
         }
     }
@@ -523,8 +524,8 @@ fn a_growth_that_ends_meanwhile_is_not_answered_by_another() {
 fn sets_beyond_the_last_mark_search_for_their_records() {
     for (ids, id_bits) in [(Ids::Narrow, 32), (Ids::Wide, 40)] {
         let crowded = || {
-            let mut set = SeenSetBuilder::default().ids(ids).parents(true).build::<String>();
-            set.mark = Mark::crowd(id_bits);
+            let mut set = SeenSet::<String>::builder().ids(ids).parents(true).build();
+            set.crowd(id_bits);
             set
         };
         let (set, other) = (crowded(), crowded());

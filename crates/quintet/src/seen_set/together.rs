@@ -8,31 +8,34 @@
 //!       │  no chunk is left: arrive
 //!       ▼
 //!  2 waiting     whoever has arrived sleeps until the round is over
-//!       │  the last member arrives, or the last one that was missing leaves: it leads
+//!       │  the last member arrives, or the last one that was missing leaves: it leads; or a visitor comes, and leads at once
 //!       ▼
 //!  0 alone       the leader has set root = S, retired T, begun the next round, and woken everybody
 //! ```
 //!
-//! **J1.** A member is a handle that is online. It arrives at most once in a round, and does nothing else between arriving and the end of
+//! **J1.** A member is a handle that is online. A *visitor* is somebody who works on the set without one: it has no place, and nobody waits for it. A member arrives at most once in a round, and does nothing else between arriving and the end of
 //! the round. Waiting is a loop over the round's number: a wake-up without a reason goes back to sleep.
-//! **J2.** The round ends when as many have arrived as are online: under the lock, by the one that made it so, by arriving or by leaving. A
-//! member takes chunks only before it arrives, and leaves only between operations: so at that moment every chunk that was taken is done.
+//! **J2.** The round ends under the lock, when every chunk is done. It is ended by the one that made as many have arrived as are online, by arriving or by leaving; or by a
+//! visitor, who does not wait for members: one of them may be a handle of its own thread. A member takes chunks only before it arrives, and a visitor only under the lock. While a chunk is moved no user
+//! code runs and no lock is taken: so whoever has taken one is about to finish it, and the one who leads waits for that and for nothing else. A member that comes too late finds the root moved on.
 //! **J3.** A cluster is a run of lines behind one with a gap, up to and with the next that has a gap: FROZEN, once the mover has been there. Nothing
 //! runs over from a line with a gap; so the words of a cluster of lines a to b have their homes there, and those whose home is j or later are at most
 //! as many as the slots of j to b. S has twice as many lines, and home j becomes 2j or 2j + 1: the words land in the lines 2a to 2b + 1 of S and do not
-//! run over from there. Different movers therefore write into different lines of S, with plain stores.
+//! run over from there. (Four times as many lines, or eight, where room was asked for: 4a to 4b + 3, and so on.) Different movers therefore write into different lines of S, with plain stores.
 //! Whoever takes a chunk moves the clusters that begin in it. A ring without any gap is one cluster without a beginning: the leader moves it.
 //! **J4.** Nobody inserts into S before the round is over: whoever meets a successor attends. So until then T holds everything.
 
 use super::core::{Core, Entry, Outcome, Stop, Worker};
 use super::table::{Seen, Table};
 use crate::reclaim::{Access, Section};
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Backoff, Condvar, Mutex, MutexGuard};
 use std::io::Write;
 use std::time::Duration;
 
 /// The place of a handle that is offline.
 pub(crate) const NOWHERE: usize = usize::MAX;
+/// The place of a visitor (J1).
+pub(crate) const VISITOR: usize = usize::MAX - 1;
 
 /// The rendezvous of a set.
 #[derive(Debug)]
@@ -133,8 +136,8 @@ impl Core {
         }
     }
 
-    /// Moves chunks until none is left, then waits for the others (J2).
-    fn attend(
+    /// Moves chunks until none is left, then waits for the others, or leads (J2).
+    pub(super) fn attend(
         &self,
         worker: &Worker,
         section: &Section<'_>,
@@ -143,10 +146,16 @@ impl Core {
         next: &Table,
     ) {
         let Some(meeting) = &self.meeting else { return };
-        move_chunks(table, next);
+        let is_visitor = worker.place.get() == VISITOR;
+        if !is_visitor {
+            move_chunks(table, next);
+        }
         let mut state = meeting.state.lock();
         if !self.roots[segment].leads_to(table) {
             return; // the round was over before we came: no member, or an old look at the root
+        }
+        if is_visitor {
+            return self.lead(meeting, state, section, segment, table, next);
         }
         let Some(Some(member)) = state.members.get_mut(worker.place.get()) else {
             // An offline guard was forgotten: the handle is a member again.
@@ -174,6 +183,10 @@ impl Core {
         next: &Table,
     ) {
         move_chunks(table, next);
+        let mut backoff = Backoff::new();
+        while !table.work.is_finished() {
+            backoff.snooze();
+        }
         table.move_ring(next);
         self.promote(section, segment, table, next);
         state.round += 1;

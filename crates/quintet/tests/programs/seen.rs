@@ -38,23 +38,29 @@ fn remember(serial: u64, id: RecordId) {
 }
 
 impl<R: Record + ?Sized + 'static> Set<R> {
-    fn build(builder: SeenSetBuilder, width: Option<usize>, mask: u64, chance: &Chance) -> Self {
+    fn build(builder: SeenSetBuilder<R>, width: Option<usize>, mask: u64, chance: &Chance) -> Self {
         let hasher = Mix { seed: chance.next(), mask };
-        let Ok(set) = builder.try_build_with_hasher(hasher) else {
-            fatal("a small set was refused")
-        };
+        let Ok(set) = builder.hasher(hasher).try_build() else { fatal("a small set was refused") };
         Self { set, serial: SERIAL.fetch_add(1, Ordering::Relaxed), width }
     }
 
-    fn any(mood: &Mood, chance: &Chance, width: Option<usize>) -> Self {
-        let builder = SeenSetBuilder::default()
+    fn any(
+        mood: &Mood,
+        chance: &Chance,
+        width: Option<usize>,
+        widen: fn(SeenSetBuilder<R>, usize) -> SeenSetBuilder<R>,
+    ) -> Self {
+        let builder = SeenSet::builder()
             .capacity(mood.capacity)
             .ids(*chance.of(&[Ids::Narrow, Ids::Wide]))
-            .segments(*chance.of(&[1, 1, 2, 16]))
-            .max_fill(*chance.of(&[0.5, 0.75, 0.9]))
+            .shards(*chance.of(&[1, 1, 2, 16]))
+            .max_load(*chance.of(&[0.5, 0.75, 0.9]))
             .parents(chance.one_in(2));
         let builder = if chance.one_in(6) { builder.budget(1 << 16) } else { builder };
-        let builder = width.map_or(builder, |bytes| builder.width(bytes));
+        let builder = match width {
+            Some(bytes) => widen(builder, bytes),
+            None => builder,
+        };
         Self::build(builder, width, mood.hash_mask, chance)
     }
 }
@@ -103,8 +109,8 @@ impl Seen for ThingSet {
     ) -> Option<Insertion> {
         let thing = Thing::new(context.chance.next() % (4 * context.world.mood.keys as u64));
         match parent {
-            Some(parent) => handle.try_insert_from(thing, parent, 7).ok(),
-            None if context.chance.one_in(2) => handle.try_insert(thing).ok(),
+            Some(parent) => handle.fallible().insert_from(thing, parent, 7).ok(),
+            None if context.chance.one_in(2) => handle.fallible().insert(thing).ok(),
             None => Some(handle.insert_counted(thing).0),
         }
     }
@@ -119,7 +125,7 @@ impl Seen for ThingSet {
             Context::enter_from(Place::Iterator);
             Thing::new(context.chance.next() % keys)
         };
-        let _ = handle.try_insert_many((0..context.chance.below(50)).map(thing), tell);
+        let _ = handle.fallible().insert_each((0..context.chance.below(50)).map(thing), tell);
     }
     fn find(&self, handle: &Handle<'static, Thing, Mix>, context: &Context) -> Option<RecordId> {
         let key = Key(context.key());
@@ -127,7 +133,7 @@ impl Seen for ThingSet {
     }
     fn grow(&self, handle: &Handle<'static, Thing, Mix>, context: &Context) {
         for _ in 0..context.chance.below(300) {
-            let _ = handle.try_insert(Thing::new(context.chance.next() >> 1));
+            let _ = handle.fallible().insert(Thing::new(context.chance.next() >> 1));
         }
     }
     fn look(&self, record: &Thing) {
@@ -151,8 +157,8 @@ impl Seen for ByteSet {
             record.push(0);
         }
         match parent {
-            Some(parent) => handle.try_insert_from(&record, parent, 7).ok(),
-            None => handle.try_insert(&record).ok(),
+            Some(parent) => handle.fallible().insert_from(&record, parent, 7).ok(),
+            None => handle.fallible().insert(&record).ok(),
         }
     }
     fn put_many(
@@ -167,7 +173,7 @@ impl Seen for ByteSet {
             Context::enter_from(Place::Iterator);
             &record[..]
         });
-        let _ = handle.try_insert_many(records, tell);
+        let _ = handle.fallible().insert_each(records, tell);
     }
     fn find(&self, handle: &Handle<'static, [u8], Mix>, context: &Context) -> Option<RecordId> {
         let record = text(self, context.key() + 1);
@@ -175,7 +181,7 @@ impl Seen for ByteSet {
     }
     fn grow(&self, handle: &Handle<'static, [u8], Mix>, context: &Context) {
         for _ in 0..context.chance.below(300) {
-            let _ = handle.try_insert(&text(self, context.chance.next() | 1));
+            let _ = handle.fallible().insert(&text(self, context.chance.next() | 1));
         }
     }
     fn look(&self, record: &[u8]) {
@@ -204,8 +210,8 @@ impl Seen for EmptySet {
         parent: Option<RecordId>,
     ) -> Option<Insertion> {
         match parent {
-            Some(parent) => handle.try_insert_from(Nothing, parent, 7).ok(),
-            None => handle.try_insert(Nothing).ok(),
+            Some(parent) => handle.fallible().insert_from(Nothing, parent, 7).ok(),
+            None => handle.fallible().insert(Nothing).ok(),
         }
     }
     fn put_many(
@@ -214,7 +220,7 @@ impl Seen for EmptySet {
         _: &Context,
         tell: &mut dyn FnMut(Insertion),
     ) {
-        let _ = handle.try_insert_many([Nothing, Nothing], tell);
+        let _ = handle.fallible().insert_each([Nothing, Nothing], tell);
     }
     fn find(&self, handle: &Handle<'static, Nothing, Mix>, _: &Context) -> Option<RecordId> {
         handle.find(&Nothing)
@@ -226,14 +232,14 @@ impl Seen for EmptySet {
 }
 
 macro_rules! family {
-    ($of:ty, $name:literal, $field:ident, $widths:expr, $more:expr) => {
+    ($of:ty, $name:literal, $field:ident, $widths:expr, $widen:expr, $more:expr) => {
         impl Family for Set<$of> {
             type Own = Handle<'static, $of, Mix>;
             type Pin = Infallible;
             const NAME: &'static str = $name;
 
             fn fresh(mood: &Mood, chance: &Chance) -> Self {
-                Self::any(mood, chance, *chance.of(&$widths))
+                Self::any(mood, chance, *chance.of(&$widths), $widen)
             }
             fn own(&'static self) -> Self::Own {
                 self.set.handle()
@@ -253,9 +259,16 @@ macro_rules! family {
         }
     };
 }
-family!(Thing, "SeenSet of things", things, [None], vec![]);
-family!([u8], "SeenSet of bytes", bytes, [None, None, Some(9), Some(1)], aside());
-family!(Nothing, "SeenSet of nothing", empties, [None], vec![]);
+family!(Thing, "SeenSet of things", things, [None], |builder, _| builder, vec![]);
+family!(
+    [u8],
+    "SeenSet of bytes",
+    bytes,
+    [None, None, Some(9), Some(1)],
+    SeenSetBuilder::width,
+    aside()
+);
+family!(Nothing, "SeenSet of nothing", empties, [None], |builder, _| builder, vec![]);
 
 fn with<F: Seen>(context: &Context, work: impl FnOnce(&F, &Handle<'static, F::Of, Mix>)) {
     let seat = context.seat::<F>();
@@ -394,7 +407,7 @@ fn aside() -> Vec<Operation> {
             }
             for _ in 0..400 {
                 let ids = if context.chance.one_in(8) { Ids::Wide } else { Ids::Narrow };
-                let builder = SeenSetBuilder::default().ids(ids).segments(1);
+                let builder = SeenSet::builder().ids(ids).shards(1);
                 let table = ByteSet::build(builder, None, u64::MAX, &context.chance);
                 if ids == Ids::Wide {
                     remember(table.serial, table.set.handle().insert(&text(&table, 1)).id());
@@ -404,17 +417,17 @@ fn aside() -> Vec<Operation> {
             }
         }),
         ("a set that grows together", |context| {
-            let builder = SeenSetBuilder::default().growth(Growth::Together);
+            let builder = SeenSet::builder().growth(Growth::Together);
             let table =
                 ThingSet::build(builder, None, context.world.mood.hash_mask, &context.chance);
             let handle = table.set.handle();
             for _ in 0..context.chance.below(120) {
-                let _ = handle.try_insert(Thing::new(context.chance.next() % 200));
+                let _ = handle.fallible().insert(Thing::new(context.chance.next() % 200));
             }
             table.set.iter().for_each(|(_, thing)| ignore(thing.key()));
         }),
         ("fingerprints", |context| {
-            let prints = SeenPrints::new().with_bits(1 + context.chance.below(64) as u32);
+            let prints = SeenPrints::builder().bits(1 + context.chance.below(64) as u32).build();
             let handle = prints.handle();
             for _ in 0..context.chance.below(120) {
                 handle.insert(&Key(context.key()));

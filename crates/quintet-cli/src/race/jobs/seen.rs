@@ -125,7 +125,7 @@ macro_rules! ours {
         ) where
             Self: 'a,
         {
-            access.insert_many(records, |insertion| tell(insertion.is_new()));
+            access.insert_each(records, |insertion| tell(insertion.is_new()));
         }
     };
 }

@@ -29,12 +29,13 @@ fn a_handle_outlives_its_set() {
     drop(kept);
 }
 
-fn a_record_of_a_handle_outlives_the_set() {
+fn a_record_of_a_handle_outlives_it() {
+    let set = SeenSet::<String>::new();
+    let id = set.insert("x").id();
     let mut kept: Option<&String> = None;
     {
-        let set = SeenSet::<String>::new();
-        let id = set.handle().insert("x".to_owned()).id();
-        kept = set.handle().get(id); //~ E0597
+        let handle = set.handle();
+        kept = handle.get(id); //~ E0597
     }
     println!("{kept:?}");
 }
@@ -54,6 +55,16 @@ fn a_handle_works_while_it_is_offline() {
     let offline: Offline<'_, '_, u64, _> = handle.offline();
     handle.insert(1); //~ E0502
     drop(offline);
+}
+
+fn a_record_of_an_owned_handle_outlives_it() {
+    let set = std::sync::Arc::new(SeenSet::<String>::new());
+    let id = set.insert("x").id();
+    let handle = set.owned_handle();
+    let kept = handle.get(id);
+    drop(set);
+    drop(handle); //~ E0505
+    println!("{kept:?}");
 }
 
 fn a_handle_of_prints_outlives_its_set() {

@@ -78,7 +78,7 @@ fn a_short_lived_record_does_not_get_in() {
         let text = String::from("gone soon");
         let short: &str = &text;
         set.handle().insert("stays");
-        set.handle().insert(&text); //~ E0597
+        set.handle().insert(text.as_str()); //~ E0597
         println!("{short}");
     }
     set.iter().for_each(|(_, text)| println!("{text}"));
