@@ -14,7 +14,7 @@ pub(super) fn checks() -> Vec<Check> {
     vec![
         Check { name: "histories are linearizable", run: histories },
         Check { name: "by guards, with one lock, too", run: tight_histories },
-        Check { name: "by handles, and by the set itself", run: outer_histories },
+        Check { name: "by handles and the set itself", run: outer_histories },
         Check { name: "own keys, from a tiny table", run: own_keys },
     ]
 }

@@ -8,7 +8,7 @@ use super::lend::Ref;
 use super::{Equivalent, Handle, Inside, ItemSet, ItemSetStats};
 use crate::reclaim::Hold;
 use crate::region::AllocError;
-use crate::vocabulary::{Compute, Computed, Fallible, Rejected};
+use crate::vocabulary::{Compute, Computed, Rejected};
 use std::hash::{BuildHasher, Hash};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -361,113 +361,6 @@ macro_rules! removals {
     };
 }
 
-/// The operations with an error where they would panic.
-macro_rules! fallible {
-    ($way:ty) => {
-        impl<'a, P: Pointer, S: BuildHasher> Fallible<'a, $way> {
-            /// [`ItemSet::insert`].
-            pub fn insert(self, item: impl Into<P>) -> Result<Option<Ref<'a, P>>, AllocError> {
-                self.0.pin().lend(|pin| pin.fallible().insert(item))
-            }
-
-            /// [`ItemSet::insert_new`].
-            #[allow(clippy::type_complexity)] // one shape for all tables, and an error of memory around it
-            pub fn insert_new(
-                self,
-                item: impl Into<P>,
-            ) -> Result<Result<(), Rejected<Ref<'a, P>, P>>, AllocError> {
-                self.0.pin().lend(|pin| pin.fallible().insert_new(item))
-            }
-
-            /// [`ItemSet::get_or_insert`].
-            pub fn get_or_insert(self, item: impl Into<P>) -> Result<Ref<'a, P>, AllocError> {
-                self.0.pin().lend(|pin| pin.fallible().get_or_insert(item))
-            }
-
-            /// [`ItemSet::get_or_insert_with`].
-            pub fn get_or_insert_with<Q, I: Into<P>>(
-                self,
-                key: &Q,
-                make: impl FnOnce() -> I,
-            ) -> Result<Ref<'a, P>, AllocError>
-            where
-                Q: ?Sized + Hash + Equivalent<KeyOf<P>>,
-            {
-                self.0.pin().lend(|pin| pin.fallible().get_or_insert_with(key, make))
-            }
-
-            /// [`ItemSet::replace`].
-            pub fn replace(self, item: impl Into<P>) -> Result<Result<Ref<'a, P>, P>, AllocError> {
-                self.0.pin().lend(|pin| pin.fallible().replace(item))
-            }
-
-            /// [`ItemSet::update`].
-            pub fn update<Q, I: Into<P>>(
-                self,
-                key: &Q,
-                update: impl FnMut(&P::Item) -> I,
-            ) -> Result<Option<Ref<'a, P>>, AllocError>
-            where
-                Q: ?Sized + Hash + Equivalent<KeyOf<P>>,
-            {
-                self.0.pin().lend(|pin| pin.fallible().update(key, update))
-            }
-
-            /// [`ItemSet::update_or_insert`].
-            pub fn update_or_insert<I: Into<P>>(
-                self,
-                update: impl FnMut(&P::Item) -> I,
-                item: impl Into<P>,
-            ) -> Result<Ref<'a, P>, AllocError> {
-                self.0.pin().lend(|pin| pin.fallible().update_or_insert(update, item))
-            }
-
-            /// [`ItemSet::update_or_insert_with`].
-            pub fn update_or_insert_with<Q, I: Into<P>, J: Into<P>>(
-                self,
-                key: &Q,
-                update: impl FnMut(&P::Item) -> I,
-                make: impl FnOnce() -> J,
-            ) -> Result<Ref<'a, P>, AllocError>
-            where
-                Q: ?Sized + Hash + Equivalent<KeyOf<P>>,
-            {
-                self.0.pin().lend(|pin| pin.fallible().update_or_insert_with(key, update, make))
-            }
-
-            /// [`ItemSet::compute`].
-            pub fn compute<Q>(
-                self,
-                key: &Q,
-                compute: impl FnMut(Option<&P::Item>) -> Compute<P>,
-            ) -> Result<Computed<Ref<'a, P>>, AllocError>
-            where
-                Q: ?Sized + Hash + Equivalent<KeyOf<P>>,
-            {
-                self.0.pin().lend(|pin| pin.fallible().compute(key, compute))
-            }
-
-            /// [`ItemSet::compare_exchange`].
-            #[allow(clippy::type_complexity)] // as above
-            pub fn compare_exchange(
-                self,
-                current: &P::Item,
-                new: impl Into<P>,
-            ) -> Result<Result<Ref<'a, P>, Rejected<Option<Ref<'a, P>>, P>>, AllocError> {
-                self.0.pin().lend(|pin| pin.fallible().compare_exchange(current, new))
-            }
-
-            /// [`ItemSet::insert_many`].
-            pub fn insert_many<I: Into<P>>(
-                self,
-                items: impl IntoIterator<Item = I>,
-            ) -> Result<usize, AllocError> {
-                self.0.pin().fallible().insert_many(items)
-            }
-        }
-    };
-}
-
 /// The form of shared items.
 macro_rules! shared {
     ($way:ty) => {
@@ -526,8 +419,6 @@ removals!(ItemSet<P, S>);
 removals!(Handle<'_, P, S>);
 shared!(ItemSet<Arc<T>, S>);
 shared!(Handle<'_, Arc<T>, S>);
-fallible!(ItemSet<P, S>);
-fallible!(Handle<'_, P, S>);
 figures!(ItemSet<P, S>);
 figures!(Handle<'_, P, S>);
 figures!(Inside<A, H> where A: Hold, H: Deref<Target = ItemSet<P, S>>);
