@@ -15,6 +15,7 @@ const DOCUMENTED: &[&str] = &[
     "the parent is a record of this set",
     "the try_ form returns this as a value",
     "try_insert returns this as a value",
+    "the same on `fallible()` returns this as a value",
     "its Eq is not consistent",
 ];
 
