@@ -17,6 +17,7 @@ const DOCUMENTED: &[&str] = &[
     "the try_ form returns this as a value",
     "the operations of `fallible()` return this as a value",
     "try_insert returns this as a value",
+    "the same on `fallible()` returns this as a value",
     "its Eq is not consistent",
 ];
 
