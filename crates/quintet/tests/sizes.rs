@@ -1,7 +1,7 @@
 //! What small tables cost. One test: the counts of the allocator are the process's.
 
 use quintet::item_set::Keyed;
-use quintet::{ItemSet, WordMap};
+use quintet::{ItemSet, TwinMap, TwinSet, WordMap};
 use quintet_testkit::alloc::Shredder;
 use std::sync::Barrier;
 
@@ -19,9 +19,12 @@ impl Keyed for Record {
 
 static WORDS: WordMap<u64, u64> = WordMap::new();
 static ITEMS: ItemSet<Box<Record>> = ItemSet::new();
+static TWINS: TwinMap<u64, u64> = TwinMap::new();
+static TWIN_SET: TwinSet<String> = TwinSet::new();
 
 const EMPTY: usize = 128;
 const FURTHER: usize = 384;
+const TWIN: usize = 2048;
 
 /// Bytes that `work` has allocated and not freed.
 fn bytes<R>(work: impl FnOnce() -> R) -> (R, usize) {
@@ -68,8 +71,12 @@ fn first_and_further<T: Sync>(make: fn() -> T, write: fn(&T, u64)) -> (usize, us
 fn small_tables_are_small() {
     assert!(size_of::<WordMap<u64, u64>>() <= EMPTY, "{}", size_of::<WordMap<u64, u64>>());
     assert!(size_of_val(&ITEMS) <= EMPTY, "{}", size_of_val(&ITEMS));
+    assert!(size_of_val(&TWINS) <= EMPTY, "{}", size_of_val(&TWINS));
+    assert!(size_of_val(&TWIN_SET) <= EMPTY, "{}", size_of_val(&TWIN_SET));
     let ((), unused) = bytes(|| {
         assert!(WORDS.is_empty() && ITEMS.is_empty());
+        assert!(TWINS.is_empty() && TWINS.get(&1).is_none() && !TWIN_SET.contains("a"));
+        drop((TwinMap::<u64, u64>::new(), TwinSet::<u64>::new()));
         drop((WordMap::<u64, u64>::new(), ItemSet::<Box<Record>>::new()));
     });
     assert_eq!(unused, 0, "an empty table allocates nothing");
@@ -83,4 +90,12 @@ fn small_tables_are_small() {
     });
     assert!(further <= FURTHER, "ItemSet: {further}");
     println!("ItemSet: {first} bytes with one entry, {further} more with each further thread");
+    let (first, further) = first_and_further(TwinMap::<u64, u64>::new, |map, key| {
+        if key == 0 {
+            map.insert(key, key);
+        }
+        assert_eq!(map.get(&0).as_deref(), Some(&0));
+    });
+    assert!(first <= TWIN && further <= FURTHER, "TwinMap: {first}, {further}");
+    println!("TwinMap: {first} bytes with one entry, {further} more with each further thread");
 }
