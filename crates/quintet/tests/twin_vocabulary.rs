@@ -380,6 +380,47 @@ fn closures_use_the_table_that_calls_them() {
     });
 }
 
+/// What was changed behind the back of a closure makes it run again, and is not lost.
+#[test]
+fn a_closure_runs_again_if_what_it_saw_has_changed() {
+    ends(|| {
+        let map = TwinMap::from([(1, 1), (2, 2)]);
+        let mut runs = 0;
+        let mut disturb = |value: u64| {
+            runs += 1;
+            if runs % 2 == 1 {
+                map.insert(1, value);
+            }
+        };
+        let mut add = |old: &u64| {
+            disturb(10);
+            old + 1
+        };
+        assert_eq!(map.update(&1, &mut add), Some(11));
+        assert_eq!(map.update_or_insert(1, &mut add, 0), 11);
+        let computed = map.compute(1, |old| {
+            disturb(20);
+            Compute::Insert(old.unwrap() + 1)
+        });
+        assert_eq!(computed, Computed { before: Some(20), after: Some(21) });
+        let agrees = |value: &u64| {
+            disturb(30);
+            *value == 21
+        };
+        assert_eq!(map.remove_if(&1, agrees), Err(30));
+        let mut seen = Vec::new();
+        map.retain(|key, value| {
+            if *key == 1 {
+                seen.push(*value);
+                disturb(31);
+            }
+            *value != 30
+        });
+        assert_eq!((seen, runs), (vec![30, 31], 10));
+        assert_eq!(map, TwinMap::from([(1, 31), (2, 2)]));
+    });
+}
+
 #[test]
 fn closures_that_panic_have_changed_nothing() {
     let map = TwinMap::from([(1, 1), (2, 2)]);
