@@ -8,7 +8,7 @@
 use quintet::internal::tier::{Geometry, Heap, InputHash, Map, MapError, Owner, Peers};
 use quintet::internal::{Barrier, Domain, Retired, Visit};
 use quintet::item_set::Keyed;
-use quintet::{ItemSet, SeenPrints, SeenSet, WordMap, seen_set, twin_map};
+use quintet::{ItemSet, SeenPrints, SeenSet, TwinMap, WordMap, seen_set, twin_map};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -285,11 +285,11 @@ fn seen_set_nested() {
 
 /// One writer publishes, readers check that each guard sees one version.
 fn twin_map() {
-    let (mut writer, reader) = twin_map::new::<u64, u64>();
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
     let read = |reader: twin_map::MapReader<u64, u64>| -> Box<dyn FnOnce() + Send> {
         Box::new(move || {
             for _ in 0..20_000 {
-                let guard = reader.guard();
+                let guard = reader.pin();
                 let seen = guard.get(&0).copied();
                 assert!((1..4u64).all(|key| guard.get(&key).copied() == seen));
             }
@@ -317,11 +317,11 @@ fn twin_map() {
 
 /// Boxes of which two copies hold the same bytes: replaced, removed and handed back while readers look.
 fn twin_map_inert() {
-    let (mut writer, reader) = twin_map::Builder::new().build_inert::<u64, Box<u64>>();
+    let (mut writer, reader) = twin_map::InertMap::<u64, Box<u64>>::builder().build_inert();
     let task = |reader: twin_map::Reader<twin_map::InertMap<u64, Box<u64>>>| {
         let work = move || {
             for _ in 0..5_000 {
-                assert!(reader.guard().iter().all(|(key, value)| **value % 16 == *key));
+                assert!(reader.pin().iter().all(|(key, value)| **value % 16 == *key));
             }
         };
         Box::new(work) as Box<dyn FnOnce() + Send>
@@ -346,22 +346,24 @@ fn twin_map_inert() {
     drop(reader);
 }
 
-/// Many writers by one front, whose batches are combined.
+/// Many writers by one table, whose batches are published together.
 fn twin_map_front() {
-    let (writer, reader) = twin_map::new::<u64, Box<u64>>();
-    let front = writer.into_front();
-    let task = |thread: u64, front: twin_map::Front<u64, Box<u64>>| -> Box<dyn FnOnce() + Send> {
+    let map = Arc::new(TwinMap::<u64, Box<u64>>::new());
+    let task = |thread: u64, map: Arc<TwinMap<u64, Box<u64>>>| -> Box<dyn FnOnce() + Send> {
         Box::new(move || {
             for n in 0..300 {
                 let key = thread * 1_000 + n % 10;
-                let batch = [(key, Some(Box::new(n))), (key + 500, None)];
-                assert!(front.commit(batch).unwrap() <= front.version());
+                map.batch(|write| {
+                    write.insert(key, Box::new(n));
+                    write.remove(&(key + 500));
+                });
+                map.update(&(thread * 1_000), |old| Box::new(**old + 1));
+                assert_eq!(map.get(&key).is_some(), map.pin().contains_key(&key));
             }
         })
     };
-    crew([0, 1, 2].map(|thread| task(thread, front.clone())));
-    assert_eq!(reader.guard().len(), 30);
-    drop((front, reader));
+    crew([0, 1, 2].map(|thread| task(thread, Arc::clone(&map))));
+    assert_eq!(map.len(), 30);
 }
 
 /// Everybody lives.

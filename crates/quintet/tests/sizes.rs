@@ -1,7 +1,8 @@
 //! What small tables cost. One test: the counts of the allocator are the process's.
+#![cfg(not(any(quintet_loom, quintet_shuttle)))] // constants that a model checker cannot make
 
 use quintet::item_set::Keyed;
-use quintet::{ItemSet, SeenPrints, SeenSet, WordMap};
+use quintet::{ItemSet, SeenPrints, SeenSet, TwinMap, TwinSet, WordMap};
 use quintet_testkit::alloc::Shredder;
 use std::sync::Barrier;
 
@@ -21,6 +22,8 @@ static WORDS: WordMap<u64, u64> = WordMap::new();
 static ITEMS: ItemSet<Box<Record>> = ItemSet::new();
 static SEEN: SeenSet<u64> = SeenSet::new();
 static PRINTS: SeenPrints = SeenPrints::new();
+static TWINS: TwinMap<u64, u64> = TwinMap::new();
+static TWIN_SET: TwinSet<String> = TwinSet::new();
 
 const EMPTY: usize = 128;
 const ONE: usize = 1024;
@@ -30,6 +33,7 @@ const WORDS_FIRST: usize = 2_304;
 /// A `SeenSet` has a table per shard, and further records need further ones.
 const SEEN_FIRST: usize = 3400;
 const SEEN_FURTHER: usize = 768;
+const TWIN: usize = 2048;
 
 /// Bytes that `work` has allocated and not freed.
 fn bytes<R>(work: impl FnOnce() -> R) -> (R, usize) {
@@ -76,8 +80,12 @@ fn first_and_further<T: Sync>(make: fn() -> T, write: fn(&T, u64)) -> (usize, us
 fn small_tables_are_small() {
     assert!(size_of::<WordMap<u64, u64>>() <= EMPTY, "{}", size_of::<WordMap<u64, u64>>());
     assert!(size_of_val(&ITEMS) <= EMPTY, "{}", size_of_val(&ITEMS));
+    assert!(size_of_val(&TWINS) <= EMPTY, "{}", size_of_val(&TWINS));
+    assert!(size_of_val(&TWIN_SET) <= EMPTY, "{}", size_of_val(&TWIN_SET));
     let ((), unused) = bytes(|| {
         assert!(WORDS.is_empty() && ITEMS.is_empty());
+        assert!(TWINS.is_empty() && TWINS.get(&1).is_none() && !TWIN_SET.contains("a"));
+        drop((TwinMap::<u64, u64>::new(), TwinSet::<u64>::new()));
         drop((WordMap::<u64, u64>::new(), ItemSet::<Box<Record>>::new()));
     });
     assert_eq!(unused, 0, "an empty table allocates nothing");
@@ -91,7 +99,19 @@ fn small_tables_are_small() {
     });
     assert!(first <= ONE && further <= FURTHER, "ItemSet: {first}, {further}");
     println!("ItemSet: {first} bytes with one entry, {further} more with each further thread");
+    small_twin_maps_are_small();
     small_seen_sets_are_small();
+}
+
+fn small_twin_maps_are_small() {
+    let (first, further) = first_and_further(TwinMap::<u64, u64>::new, |map, key| {
+        if key == 0 {
+            map.insert(key, key);
+        }
+        assert_eq!(map.get(&0).as_deref(), Some(&0));
+    });
+    assert!(first <= TWIN && further <= FURTHER, "TwinMap: {first}, {further}");
+    println!("TwinMap: {first} bytes with one entry, {further} more with each further thread");
 }
 
 fn small_seen_sets_are_small() {

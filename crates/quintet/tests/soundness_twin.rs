@@ -1,6 +1,6 @@
 //! What safe code might try with a `TwinMap`, and must not succeed with. `docs/soundness.md` says which test stands for what.
 
-use quintet::twin_map::{self, Builder, Front, GuardError, MapReader, WaitError, WriteGuard};
+use quintet::twin_map::{GuardError, InertMap, MapReader, Version, WaitError, WriteGuard};
 use quintet::{Pages, TwinMap, TwinSet};
 use std::cell::{Cell, RefCell};
 use std::hash::{Hash, Hasher};
@@ -28,7 +28,7 @@ fn ends<R: Send + 'static>(story: impl FnOnce() -> R + Send + 'static) -> R {
 /// A `retain` whose closure panicked was published half done.
 #[test]
 fn a_retain_that_panics_has_not_happened() {
-    let (mut writer, reader) = twin_map::new::<u64, u64>();
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
     writer.guard().extend((0..1_000).map(|n| (n, n)));
     let mut write = writer.guard();
     write.insert(1_000, 0);
@@ -42,14 +42,14 @@ fn a_retain_that_panics_has_not_happened() {
     assert_eq!(write.staged(), 1);
     write.publish();
     for _ in 0..2 {
-        assert_eq!(reader.guard().len(), 1_001);
-        assert!((0..=1_000).all(|n| reader.guard().contains_key(&n)));
+        assert_eq!(reader.pin().len(), 1_001);
+        assert!((0..=1_000).all(|n| reader.pin().contains_key(&n)));
         writer.guard().publish();
     }
 }
 
 thread_local! {
-    static FRONT: RefCell<Option<Front<u64, Noisy>>> = const { RefCell::new(None) };
+    static FRONT: RefCell<Option<Arc<TwinMap<u64, Noisy>>>> = const { RefCell::new(None) };
 }
 
 /// A value whose `Drop` writes a note into the map it was in.
@@ -61,31 +61,30 @@ impl Drop for Noisy {
         if self.0 == 1 {
             let front = FRONT.with_borrow(|front| front.clone());
             if let Some(front) = front {
-                let _ = front.insert(99, Noisy(0));
+                front.insert(99, Noisy(0));
             }
         }
     }
 }
 
-/// A `Drop` that commits to its own `Front` waited for itself, with the writer locked for ever.
+/// A `Drop` that writes to its own table waited for itself, with the writer locked for ever.
 #[test]
 fn a_drop_that_commits_to_its_own_front_does_not_hang() {
     ends(|| {
-        let (writer, reader) = twin_map::new::<u64, Noisy>();
-        let front = writer.into_front();
-        front.insert(1, Noisy(1)).unwrap();
+        let front = Arc::new(TwinMap::<u64, Noisy>::new());
+        let reader = front.handle();
+        front.insert(1, Noisy(1));
         FRONT.with_borrow_mut(|own| *own = Some(front.clone()));
         let mut notes = 0;
         for round in 0..4 {
-            front.remove(99).unwrap();
-            let version = front.insert(1, Noisy(1 + round % 2)).unwrap();
-            assert!(reader.guard().version() >= version);
-            notes += u32::from(reader.guard().contains_key(&99));
+            front.remove(&99);
+            front.insert(1, Noisy(1 + round % 2));
+            notes += u32::from(reader.contains_key(&99));
         }
         assert!(notes > 0, "what the values wrote when they went is in the map");
         FRONT.with_borrow_mut(|own| *own = None);
-        front.insert(2, Noisy(2)).unwrap();
-        assert!(reader.guard().contains_key(&2));
+        front.insert(2, Noisy(2));
+        assert!(reader.pin().contains_key(&2));
     });
 }
 
@@ -135,7 +134,7 @@ impl Hash for Live {
     }
 }
 
-fn numbers(map: &TwinMap<Live, Live>) -> Vec<(u64, u64)> {
+fn numbers(map: &Version<Live, Live>) -> Vec<(u64, u64)> {
     let mut seen: Vec<_> = map.iter().map(|(key, value)| (key.0, value.0)).collect();
     seen.sort_unstable();
     seen
@@ -148,11 +147,11 @@ fn change(write: &mut WriteGuard<'_, Live, Live>, n: usize) {
         1 => drop(write.insert(Live(1), Live(0))), // the key is there: the new one falls out
         2 => drop(write.remove(&Live(2))),
         3 => write.retain(|key, _| key.0 % 2 == 0),
-        4 => drop(write.replace(&Live(3), |old| {
+        4 => drop(write.update(&Live(3), |old| {
             user_code();
             Live(old.0 + 50)
         })),
-        5 => drop(write.update(&Live(4), |value| {
+        5 => drop(write.modify(&Live(4), |value| {
             user_code();
             value.0 += 50;
         })),
@@ -173,7 +172,7 @@ fn a_change_that_panics_has_not_happened() {
     for n in 0..11 {
         for fuse in 1..90 {
             FUSE.set(0);
-            let (mut writer, reader) = twin_map::new::<Live, Live>();
+            let (mut writer, reader) = TwinMap::<Live, Live>::new().split();
             writer.guard().extend((0..12).map(|n| (Live(n), Live(n))));
             let mut write = writer.guard();
             write.insert(Live(50), Live(50));
@@ -190,7 +189,7 @@ fn a_change_that_panics_has_not_happened() {
             }
             write.publish();
             for _ in 0..2 {
-                assert_eq!(numbers(&reader.guard()), after, "{n} {fuse}");
+                assert_eq!(numbers(&reader.pin()), after, "{n} {fuse}");
                 writer.guard().publish();
             }
         }
@@ -200,7 +199,7 @@ fn a_change_that_panics_has_not_happened() {
 /// The iterator of `extend` panics: what it gave before is in the batch.
 #[test]
 fn an_iterator_that_panics_ends_the_batch() {
-    let (mut writer, reader) = twin_map::new::<u64, u64>();
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
     let mut write = writer.guard();
     let entries = (0..10).map(|n| {
         assert!(n < 5, "on purpose");
@@ -209,8 +208,8 @@ fn an_iterator_that_panics_ends_the_batch() {
     assert!(panics(|| write.extend(entries)));
     assert_eq!(write.len(), 5);
     write.publish();
-    assert_eq!(reader.guard().len(), 5);
-    let mut map = TwinMap::<u64, u64>::new();
+    assert_eq!(reader.pin().len(), 5);
+    let mut map = Version::<u64, u64>::default();
     assert!(panics(|| map.extend((0..10).map(|n| (10 / (5 - n), n)))));
     assert!(map.len() < 10);
     // A hint that lies is believed, as everywhere: no memory, a panic, nothing changed.
@@ -233,15 +232,15 @@ fn user_code_may_read_the_map_that_calls_it() {
     ends(|| {
         type Deed = fn(MapReader<Live, Live>);
         let deeds: [Deed; 5] = [
-            |reader| assert!(reader.guard().len() >= 12),
-            |reader| assert!(reader.guard().iter().all(|(key, value)| key.0 == value.0)),
-            |reader| drop((reader.clone(), reader.shared(), reader.owned_guard())),
+            |reader| assert!(reader.pin().len() >= 12),
+            |reader| assert!(reader.pin().iter().all(|(key, value)| key.0 == value.0)),
+            |reader| drop((reader.clone(), reader.shared(), reader.owned_pin())),
             |reader| std::mem::forget((reader.clone(), reader.shared())),
             drop,
         ];
         for n in 0..11 {
             for deed in deeds {
-                let (mut writer, reader) = twin_map::new::<Live, Live>();
+                let (mut writer, reader) = TwinMap::<Live, Live>::new().split();
                 writer.guard().extend((0..12).map(|n| (Live(n), Live(n))));
                 let mut write = writer.guard();
                 let inside = reader.clone();
@@ -250,73 +249,75 @@ fn user_code_may_read_the_map_that_calls_it() {
                 write.publish();
                 DEED.with_borrow_mut(|next| *next = None);
                 writer.guard().publish();
-                assert!(reader.guard().len() < 20);
+                assert!(reader.pin().len() < 20);
             }
         }
     });
 }
 
-/// Writing to a front from inside it: the `Drop` of a value may; `Hash`, `Eq`, `Clone` and the closure of `with_writer` are told so, and nothing hangs.
+/// Writing to a table from inside it: the `Drop` of a value may; `Hash`, `Eq`, `Clone` and the closure of `batch` are told so, and nothing hangs.
 #[test]
 fn a_front_written_to_from_inside_says_so() {
     ends(|| {
-        let (writer, reader) = twin_map::new::<Live, Live>();
-        let front = writer.into_front();
-        front.commit((0..12).map(|n| (Live(n), Some(Live(n))))).unwrap();
+        let front = Arc::new(TwinMap::<Live, Live>::new());
+        front.insert_many((0..12).map(|n| (Live(n), Live(n))));
         for n in 0..20 {
             let (inside, outside) = (front.clone(), front.clone());
             DEED.with_borrow_mut(|next| {
                 *next = Some(Box::new(move || {
-                    assert!(inside.version() > 0 && inside.reader().guard().len() >= 12);
-                    let _ = inside.insert(Live(1_000), Live(0));
+                    assert!(inside.version() > 0 && inside.pin().len() >= 12);
+                    inside.insert(Live(1_000), Live(0));
                 }));
             });
             let _ = panics(|| outside.insert(Live(100 + n), Live(n)));
             DEED.with_borrow_mut(|next| *next = None);
         }
-        let nested = front.with_writer(|_| {
+        let nested = front.batch(|_| {
             assert!(front.version() > 0);
-            panics(|| front.remove(Live(1))) && panics(|| front.with_writer(|_| ()))
+            panics(|| front.remove(&Live(1))) && panics(|| front.batch(|_| ()))
         });
         assert!(nested, "refused");
-        assert!(panics(|| front.with_writer(|_| panic!("on purpose"))));
-        // Committed by the iterator of a batch: that runs before the lock.
-        front
-            .commit([()].map(|()| (Live(7), front.remove(Live(8)).map(|_| Live(7)).ok())))
-            .unwrap();
-        front.insert(Live(500), Live(500)).unwrap();
-        let guard = reader.guard();
+        assert!(panics(|| front.batch(|_| panic!("on purpose"))));
+        // Written by the iterator of a batch: that runs before the lock.
+        let entry = |()| (Live(7), front.remove(&Live(8)).map_or(Live(0), |_| Live(7)));
+        front.insert_many([()].into_iter().map(entry));
+        front.insert(Live(500), Live(500));
+        let guard = front.pin();
         assert!(guard.contains_key(&Live(500)) && !guard.contains_key(&Live(8)));
     });
 }
 
-/// A commit that panicked was published by the next one.
+/// A write that panicked was published by the next one.
 #[test]
 fn a_commit_that_panics_is_withdrawn() {
-    let (writer, reader) = twin_map::new::<u64, u64>();
-    let front = writer.into_front();
-    front.insert(1, 1).unwrap();
-    let old = reader.guard();
-    front.insert(2, 2).unwrap();
+    let map = TwinMap::<u64, u64>::new();
+    map.insert(1, 1);
+    let old = map.pin();
+    map.insert(2, 2);
     // The writer would wait for this thread's own guard.
-    assert!(panics(|| front.insert(3, 3)));
+    assert!(panics(|| map.insert(3, 3)));
     drop(old);
-    front.insert(4, 4).unwrap();
-    let guard = reader.guard();
-    assert!(guard.contains_key(&4) && !guard.contains_key(&3));
+    map.insert(4, 4);
+    assert!(panics(|| map.batch(|write| {
+        write.insert(5, 5);
+        panic!("on purpose")
+    })));
+    assert_eq!(map.insert(6, 6), None);
+    let guard = map.pin();
+    assert!(guard.contains_key(&4) && !guard.contains_key(&3) && !guard.contains_key(&5));
 }
 
 /// Forgotten guards and handles hold back a copy at most, and say so.
 #[test]
 fn what_is_forgotten_is_told_or_harmless() {
-    let (mut writer, reader) = twin_map::new::<u64, String>();
+    let (mut writer, reader) = TwinMap::<u64, String>::new().split();
     let mut write = writer.guard();
     write.insert(1, "staged".to_owned());
     let _ = std::mem::ManuallyDrop::new(write.entry(2));
     std::mem::forget(write);
     writer.guard().publish();
-    assert_eq!(reader.guard().len(), 1);
-    std::mem::forget(reader.guard());
+    assert_eq!(reader.pin().len(), 1);
+    std::mem::forget(reader.pin());
     writer.guard().publish();
     assert!(matches!(writer.try_guard(), Err(GuardError::Occupied)));
     assert!(matches!(
@@ -327,19 +328,19 @@ fn what_is_forgotten_is_told_or_harmless() {
     writer.guard().publish();
     let reader = writer.reader();
     std::mem::forget(writer.shared_reader());
-    std::mem::forget(reader.owned_guard());
+    std::mem::forget(reader.owned_pin());
     writer.guard().publish();
     assert!(matches!(writer.guard_timeout(Duration::from_millis(1)), Err(GuardError::TimedOut)));
     std::mem::forget(writer);
-    assert_eq!(reader.guard().len(), 1);
+    assert_eq!(reader.pin().len(), 1);
 
-    let (mut writer, reader) = Builder::new().build_inert::<u64, Box<u64>>();
+    let (mut writer, reader) = InertMap::<u64, Box<u64>>::builder().build_inert();
     let mut write = writer.guard();
     write.insert(1, Box::new(1));
     std::mem::forget(write);
     writer.guard().insert(1, Box::new(2));
     std::mem::forget(writer.evicted());
-    assert_eq!(reader.guard().get(&1), Some(&Box::new(2)));
+    assert_eq!(reader.pin().get(&1), Some(&Box::new(2)));
     std::mem::forget(reader);
 }
 
@@ -348,23 +349,23 @@ fn what_is_forgotten_is_told_or_harmless() {
 fn every_order_of_going_is_fine() {
     let value = Arc::new(());
     for order in 0..6 {
-        let (mut writer, reader) = twin_map::new::<u64, Arc<()>>();
+        let (mut writer, reader) = TwinMap::<u64, Arc<()>>::new().split();
         writer.guard().extend((0..50).map(|n| (n, Arc::clone(&value))));
-        let (shared, owned) = (reader.shared(), reader.owned_guard());
+        let (shared, owned) = (reader.shared(), reader.owned_pin());
         writer.guard().remove(&1);
         match order {
             0 => drop((writer, shared, owned, reader)),
             1 => drop((owned, reader, shared, writer)),
             2 => drop((reader, writer, owned, shared)),
-            3 => drop((writer.into_front(), reader, shared, owned)),
+            3 => drop((writer.into_map(), reader, shared, owned)),
             4 => {
                 let thread = std::thread::spawn(move || drop((owned, shared, writer)));
-                assert!(reader.guard().len() >= 49);
+                assert!(reader.pin().len() >= 49);
                 thread.join().unwrap();
             }
             _ => {
                 drop(writer);
-                assert!(reader.is_final() && owned.len() == 50 && shared.guard().len() == 49);
+                assert!(reader.is_final() && owned.len() == 50 && shared.pin().len() == 49);
             }
         }
     }
@@ -374,9 +375,9 @@ fn every_order_of_going_is_fine() {
 /// A version is a number, not a token: that of another map is waited for, and nothing else.
 #[test]
 fn a_version_of_another_map_is_only_a_number() {
-    let (mut other, _reader) = twin_map::new::<u64, u64>();
+    let (mut other, _reader) = TwinMap::<u64, u64>::new().split();
     (0..5).for_each(|_| assert!(other.guard().publish() > 0));
-    let (mut writer, reader) = twin_map::new::<u64, u64>();
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
     let most = Duration::from_millis(1);
     assert!(matches!(reader.wait_for_timeout(other.version(), most), Err(WaitError::TimedOut)));
     (0..5).for_each(|_| assert!(writer.guard().publish() > 0));
@@ -392,21 +393,21 @@ macro_rules! aligned {
         impl $name {
             #[inline(never)]
             fn story(count: u64) {
-                let right = |map: &TwinMap<u64, $name>| {
+                let right = |map: &Version<u64, $name>| {
                     let place = |value: &$name| std::ptr::from_ref(value).addr();
                     map.values().all(|value| place(value) % align_of::<$name>() == 0)
                 };
                 for pages in [Pages::Huge, Pages::Small] {
-                    let (mut writer, reader) = Builder::new().pages(pages).build::<u64, $name>();
+                    let (mut writer, reader) = TwinMap::<u64, $name>::builder().pages(pages).build().split();
                     for n in 0..count {
                         writer.guard().insert(n, $name([7; $size]));
-                        assert!(right(&reader.guard()), "{} of {}", $align, $size);
+                        assert!(right(&reader.pin()), "{} of {}", $align, $size);
                     }
-                    assert_eq!(reader.guard().len() as u64, count);
+                    assert_eq!(reader.pin().len() as u64, count);
                 }
                 let (mut writer, reader) = TwinSet::<$name>::new().split();
                 writer.guard().insert($name([7; $size]));
-                assert!(reader.guard().contains(&$name([7; $size])));
+                assert!(reader.pin().contains(&$name([7; $size])));
             }
         }
     )+ };
@@ -428,14 +429,14 @@ fn entries_are_aligned_whatever_their_size() {
 #[test]
 fn capacities_at_the_ends() {
     for capacity in [0, 1, 3, 4, 1 << 10] {
-        let (mut writer, reader) = twin_map::with_capacity::<u64, u64>(capacity);
+        let (mut writer, reader) = TwinMap::<u64, u64>::with_capacity(capacity).split();
         writer.guard().extend((0..10).map(|n| (n, n)));
-        assert_eq!(reader.guard().len(), 10);
+        assert_eq!(reader.pin().len(), 10);
     }
     for capacity in [isize::MAX as usize, usize::MAX] {
-        assert!(panics(|| twin_map::with_capacity::<u64, u64>(capacity)));
-        assert!(panics(|| Builder::new().capacity(capacity).build_inert::<u64, u64>()));
-        let (mut writer, reader) = twin_map::new::<u64, u64>();
+        assert!(panics(|| TwinMap::<u64, u64>::with_capacity(capacity).split()));
+        assert!(panics(|| InertMap::<u64, u64>::builder().capacity(capacity).build_inert()));
+        let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
         let mut write = writer.guard();
         write.insert(1, 1);
         assert!(write.try_reserve(capacity).is_err());
@@ -443,52 +444,49 @@ fn capacities_at_the_ends() {
         assert_eq!((write.len(), write.staged()), (1, 1));
         write.publish();
         writer.guard().publish();
-        assert_eq!(reader.guard().len(), 1);
+        assert_eq!(reader.pin().len(), 1);
     }
 }
 
 /// A thread's own data outlives nothing that a map needs.
 #[test]
 fn maps_are_usable_in_thread_local_destructors() {
-    struct Late(MapReader<u64, u64>, Front<u64, u64>);
+    struct Late(MapReader<u64, u64>, Arc<TwinMap<u64, u64>>);
     impl Drop for Late {
         fn drop(&mut self) {
-            let before = self.0.guard().len();
-            self.1.insert(before as u64, 0).unwrap();
-            assert_eq!(
-                (self.0.guard().len(), self.1.reader().guard().len()),
-                (before + 1, before + 1)
-            );
-            assert_eq!(self.0.owned_guard().len(), before + 1);
+            let before = self.0.pin().len();
+            self.1.insert(before as u64, 0);
+            assert_eq!((self.0.len(), self.1.pin().len()), (before + 1, before + 1));
+            assert_eq!(self.0.owned_pin().len(), before + 1);
         }
     }
     thread_local!(static LATE: RefCell<Option<Late>> = const { RefCell::new(None) });
-    let (writer, reader) = twin_map::new::<u64, u64>();
-    let front = writer.into_front();
+    let front = Arc::new(TwinMap::<u64, u64>::new());
+    let reader = front.handle();
     for _ in 0..3 {
         let late = Late(reader.clone(), front.clone());
         let thread = std::thread::spawn(move || LATE.with_borrow_mut(|own| *own = Some(late)));
         thread.join().unwrap();
     }
-    assert_eq!(reader.guard().len(), 3);
+    assert_eq!(reader.pin().len(), 3);
 }
 
 /// A child that was forked while nobody else used the map reads and writes its copy.
 #[cfg(unix)]
 #[test]
 fn a_forked_child_works_on_its_copy() {
-    let (mut writer, reader) = twin_map::new::<u64, u64>();
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
     writer.guard().insert(1, 1);
-    let held = reader.guard();
+    let held = reader.pin();
     // SAFETY: the child calls nothing but this map, and leaves without running anybody's exit code.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let right = !panics(|| {
             writer.guard().insert(2, 2);
-            assert_eq!((held.len(), reader.clone().guard().len()), (1, 2));
+            assert_eq!((held.len(), reader.clone().pin().len()), (1, 2));
             drop(held);
             writer.guard().insert(3, 3);
-            assert_eq!(reader.guard().len(), 3);
+            assert_eq!(reader.pin().len(), 3);
         });
         // SAFETY: ends this process.
         unsafe { libc::_exit(i32::from(!right)) };

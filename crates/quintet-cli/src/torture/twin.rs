@@ -2,7 +2,7 @@
 
 use super::verdict::Verdict;
 use super::{Check, Order};
-use quintet::twin_map::{Builder, Guard, MapReader, Stalled, TwinMap, Writer};
+use quintet::twin_map::{MapReader, ReadGuard, Stalled, TwinMap, Version, Writer};
 use quintet_testkit::latency::faults_and_switches;
 use quintet_testkit::model::Cell;
 use quintet_testkit::snapshot::{
@@ -35,7 +35,7 @@ struct Handle(MapReader<u64, u64>);
 
 struct Publisher(Writer<u64, u64>);
 
-struct Shown<'a>(Guard<'a, TwinMap<u64, u64>>);
+struct Shown<'a>(ReadGuard<'a, Version<u64, u64>>);
 
 impl<const FORM: u8> SnapshotUnderTest for Map<FORM> {
     type Writer = Publisher;
@@ -43,11 +43,11 @@ impl<const FORM: u8> SnapshotUnderTest for Map<FORM> {
 
     fn pair() -> (Publisher, Handle) {
         let builder = match FORM {
-            FENCES => Builder::new().fences(),
-            COPIES => Builder::new().stalled(Stalled::Copy),
-            _ => Builder::new(),
+            FENCES => TwinMap::builder().fences(),
+            COPIES => TwinMap::builder().stalled(Stalled::Copy),
+            _ => TwinMap::builder(),
         };
-        let (writer, reader) = builder.build();
+        let (writer, reader) = builder.build().split();
         (Publisher(writer), Handle(reader))
     }
 }
@@ -67,7 +67,7 @@ impl SnapshotWriter for Publisher {
 
 impl SnapshotReader for Handle {
     fn with_guard(&mut self, show: &mut dyn FnMut(&dyn View)) {
-        show(&Shown(self.0.guard()));
+        show(&Shown(self.0.pin()));
     }
 }
 
@@ -146,7 +146,7 @@ impl Drop for Marked {
 fn values(order: &Order) -> Verdict {
     const KEYS: u64 = 32;
     let live = LIVE.load(Ordering::Relaxed);
-    let (writer, reader) = Builder::new().build::<u64, Marked>();
+    let (writer, reader) = TwinMap::<u64, Marked>::builder().build().split();
     let writer = Mutex::new(writer);
     let reader = Mutex::new(reader);
     let end = Instant::now() + order.time.max(Duration::from_millis(100));
@@ -175,7 +175,7 @@ fn values(order: &Order) -> Verdict {
                 }
                 continue;
             }
-            let guard = handle.guard();
+            let guard = handle.pin();
             let key = worker.rng.u64(0..KEYS);
             if let Some(value) = guard.get(&key) {
                 violations += u64::from(value.number() != Some(key));
@@ -198,14 +198,14 @@ fn parks(order: &Order) -> Verdict {
     let mut notes = Vec::new();
     let mut verdict = Verdict::default();
     for readers in [1, order.threads.max(2)] {
-        let (mut writer, reader) = Builder::new().build::<u64, u64>();
+        let (mut writer, reader) = TwinMap::<u64, u64>::builder().build().split();
         let end = Instant::now() + (order.time / 2).max(Duration::from_millis(100));
         let read = |handle: MapReader<u64, u64>| {
             let (_, before) = faults_and_switches();
             let mut gets = 0u64;
             while Instant::now() < end {
                 for key in 0..256 {
-                    gets += u64::from(handle.guard().get(&key).is_some()) + 1;
+                    gets += u64::from(handle.pin().get(&key).is_some()) + 1;
                 }
             }
             (gets, faults_and_switches().1 - before)

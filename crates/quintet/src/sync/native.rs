@@ -27,6 +27,10 @@ impl<T> Mutex<T> {
         self.0.try_lock()
     }
 
+    pub(crate) fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
     }

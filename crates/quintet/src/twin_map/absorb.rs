@@ -31,10 +31,15 @@
 /// let mut write = twin.guard();
 /// write.apply(40);
 /// write.apply(2);
-/// assert_eq!(reader.guard().0, 0);
+/// assert_eq!(reader.pin().0, 0);
 /// write.publish();
-/// assert_eq!(reader.guard().0, 42);
+/// assert_eq!(reader.pin().0, 42);
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be kept in two copies that change by `{Op}`",
+    label = "does not absorb `{Op}`",
+    note = "implement `Absorb<{Op}>`: how the first and the second copy apply an operation"
+)]
 pub trait Absorb<Op>: Sized {
     /// What falls out of a copy: replaced and removed values.
     type Old;
@@ -52,6 +57,11 @@ pub trait Absorb<Op>: Sized {
 
     /// A new copy, equal to `from`.
     fn rebuild(from: &Self) -> Self;
+
+    /// Bytes that this copy holds on the heap, for [`Reader::memory_bytes`](super::Reader::memory_bytes). 0 if it does not tell.
+    fn memory_bytes(&self) -> usize {
+        0
+    }
 
     /// A last check after all operations: false if the copies are known to differ.
     fn agrees(&self, _other: &Self) -> bool {

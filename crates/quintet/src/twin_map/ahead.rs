@@ -13,14 +13,19 @@ use hashbrown::HashTable;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ahead {
     /// The address behind the entry of index 0; of an empty table, some address that is always there.
-    end: usize,
+    end: *const (),
 }
+
+// SAFETY: an address, which nobody follows.
+unsafe impl Send for Ahead {}
+// SAFETY: as above.
+unsafe impl Sync for Ahead {}
 
 impl Ahead {
     /// Of an empty table.
-    pub(super) fn nothing() -> Self {
+    pub(super) const fn nothing() -> Self {
         static SOMETHING: [u8; 64] = [0; 64];
-        Self { end: SOMETHING.as_ptr_range().end.addr() }
+        Self { end: SOMETHING.as_ptr_range().end.cast() }
     }
 
     /// Of a table that may have moved.
@@ -32,7 +37,7 @@ impl Ahead {
     /// The same where an entry and its index are known.
     #[inline]
     pub(super) fn at<E>(entry: *const E, index: usize) -> Self {
-        Self { end: entry.wrapping_add(index + 1).addr() }
+        Self { end: entry.wrapping_add(index + 1).cast() }
     }
 
     /// Asks for the line on which an entry of this hash most likely lies.
@@ -44,7 +49,7 @@ impl Ahead {
     #[inline(always)]
     fn home<E>(self, hash: u64, table: &HashTable<E, PageAlloc>) -> *const E {
         let home = hash as usize & table.num_buckets().wrapping_sub(1);
-        std::ptr::without_provenance::<E>(self.end).wrapping_sub(home + 1)
+        self.end.cast::<E>().wrapping_sub(home + 1)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Entries: a key that was looked up once, to be changed or filled.
 
-use super::table::{Op, TwinMap};
 use super::twin::Write;
+use super::version::{Op, Version};
 use std::hash::{BuildHasher, Hash};
 
 /// A key that was looked up, present or not; made by [`WriteGuard::entry`](super::WriteGuard::entry).
@@ -26,7 +26,7 @@ pub struct Vacant<'g, 'w, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone
 );
 
 struct Found<'g, 'w, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> {
-    write: &'g mut Write<'w, TwinMap<K, V, S>, Op<K, V>>,
+    write: &'g mut Write<'w, Version<K, V, S>, Op<K, V>>,
     hash: u64,
     key: K,
 }
@@ -55,7 +55,7 @@ impl<'g, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Found<'g, '_, K
 
 impl<'g, 'w, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Entry<'g, 'w, K, V, S> {
     pub(super) fn new(
-        write: &'g mut Write<'w, TwinMap<K, V, S>, Op<K, V>>,
+        write: &'g mut Write<'w, Version<K, V, S>, Op<K, V>>,
         hash: u64,
         key: K,
         occupied: bool,
@@ -87,7 +87,7 @@ impl<'g, 'w, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Entry<'g, '
     /// Changes a clone of the value, if there is one, and puts it in its place.
     pub fn and_modify(mut self, change: impl FnOnce(&mut V)) -> Self {
         if let Self::Occupied(entry) = &mut self {
-            entry.update(change);
+            entry.modify(change);
         }
         self
     }
@@ -120,7 +120,7 @@ impl<'g, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Occupied<'g, '_
     }
 
     /// Changes a clone of the value and puts it in its place; returns the old one.
-    pub fn update(&mut self, change: impl FnOnce(&mut V)) -> Option<V> {
+    pub fn modify(&mut self, change: impl FnOnce(&mut V)) -> Option<V> {
         let mut value = self.get().clone();
         change(&mut value);
         self.insert(value)

@@ -17,8 +17,8 @@
 
 use super::absorb::{Absorb, Differs};
 use super::reader::Reader;
-use super::table::{Op, TwinMap};
 use super::twin::{Stalled, Twin, TwinStats, Write};
+use super::version::{Op, Version};
 use super::wait::GuardError;
 use crate::sync::{Arc, AtomicU64, Barrier, Mutex, Ordering};
 use equivalent::Equivalent;
@@ -33,6 +33,11 @@ use std::time::Duration;
 /// # Safety
 /// The bytes of the value itself hold no `UnsafeCell` (what it points to may), and `Hash` and `Eq`, where the type has them, always give the same
 /// answers for the same values and do not panic.
+#[diagnostic::on_unimplemented(
+    message = "two copies cannot share a `{Self}` bit by bit",
+    label = "not `Inert`",
+    note = "implement `Inert` for your own type if it holds no cell inline; else build a `TwinMap` whose copies own their values"
+)]
 pub unsafe trait Inert {}
 
 macro_rules! inert {
@@ -133,14 +138,19 @@ struct Yard<K, V> {
     dead: Mutex<Vec<Dead<K, V>>>,
 }
 
-/// One version of a map whose copies share keys and values; see [`Builder::build_inert`](super::Builder::build_inert).
+/// One version of a map whose copies share keys and values; see [`Builder::build_inert`](super::TwinMapBuilder::build_inert).
 pub struct InertMap<K, V> {
-    map: TwinMap<Alias<K>, Alias<V>>,
+    map: Version<Alias<K>, Alias<V>>,
     yard: Arc<Yard<K, V>>,
     number: u64,
 }
 
 impl<K, V> InertMap<K, V> {
+    /// Sets up such a map, with [`build_inert`](super::TwinMapBuilder::build_inert).
+    pub fn builder() -> super::TwinMapBuilder<K, V> {
+        super::TwinMapBuilder::new()
+    }
+
     /// The number of entries.
     pub fn len(&self) -> usize {
         self.map.len()
@@ -201,7 +211,11 @@ impl<K: Hash + Eq, V> Absorb<Change<K, V>> for InertMap<K, V> {
         let yard = Arc::clone(&from.yard);
         // ORDERING: Relaxed: only unique.
         let number = yard.numbers.fetch_add(1, Ordering::Relaxed);
-        Self { map: TwinMap::rebuild(&from.map), yard, number }
+        Self { map: Version::rebuild(&from.map), yard, number }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.map.memory_bytes()
     }
 
     fn agrees(&self, other: &Self) -> bool {
@@ -248,7 +262,7 @@ impl<K, V> Iterator for Evicted<K, V> {
 
 impl<K: Inert + Hash + Eq, V: Inert> InertWriter<K, V> {
     pub(super) fn new(
-        mut map: TwinMap<Alias<K>, Alias<V>>,
+        mut map: Version<Alias<K>, Alias<V>>,
         capacity: usize,
         barrier: Barrier,
     ) -> (Self, Reader<InertMap<K, V>>) {
@@ -335,7 +349,7 @@ impl<K: Inert + Hash + Eq, V: Inert> InertWriteGuard<'_, K, V> {
     fn change<R>(
         &mut self,
         change: impl FnOnce(
-            &mut TwinMap<Alias<K>, Alias<V>>,
+            &mut Version<Alias<K>, Alias<V>>,
             &mut std::collections::VecDeque<Change<K, V>>,
         ) -> R,
     ) -> R {

@@ -67,7 +67,7 @@ fn publish(twin: &mut Writer, times: usize) {
 fn read(reader: &Reader<Tracked>, guards: usize) {
     let mut last = 0;
     for _ in 0..guards {
-        let guard = reader.guard();
+        let guard = reader.pin();
         let seen = guard.get();
         assert_eq!(seen, guard.version());
         assert!(seen >= last);
@@ -135,9 +135,9 @@ fn loom_the_write_handle_moves_between_waits() {
 fn loom_a_late_waker_and_the_next_wait_share_no_parker() {
     model(|| {
         let (mut twin, reader) = pair();
-        let first = reader.owned_guard();
+        let first = reader.owned_pin();
         publish(&mut twin, 1);
-        let second = reader.owned_guard();
+        let second = reader.owned_pin();
         let leaving = [first, second].map(|guard| thread::spawn(move || drop(guard)));
         publish(&mut twin, 2);
         leaving.into_iter().for_each(|thread| thread.join().unwrap());
@@ -184,7 +184,7 @@ fn loom_dropping_a_handle_ends_its_forgotten_guards() {
     model(|| {
         let (mut twin, reader) = pair();
         let reading = thread::spawn(move || {
-            std::mem::forget(reader.guard());
+            std::mem::forget(reader.pin());
             drop(reader);
         });
         publish(&mut twin, 2);
@@ -202,7 +202,7 @@ fn loom_shared_readers() {
             .map(|_| {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || {
-                    let guard = shared.guard();
+                    let guard = shared.pin();
                     assert_eq!(guard.get(), guard.version());
                 })
             })
@@ -222,14 +222,14 @@ fn loom_a_publish_is_one_moment_for_all_readers() {
         let told = Arc::new(AtomicU64::new(0));
         let telling = Arc::clone(&told);
         let first = thread::spawn(move || {
-            let guard = reader.guard();
+            let guard = reader.pin();
             telling.store(guard.get(), Ordering::Release);
             drop(guard);
             reader
         });
         let second = thread::spawn(move || {
             let told = told.load(Ordering::Acquire);
-            let guard = other.guard();
+            let guard = other.pin();
             assert!(guard.get() >= told);
             drop(guard);
             other

@@ -1,106 +1,60 @@
-//! `TwinMap`: a map in two copies. Reads cost what a read of a plain `hashbrown` map costs; one writer publishes.
+//! Maps and sets in two copies: reads cost what a read of a plain `hashbrown` map costs; writers publish.
 //!
-//! # When to use
+//! [`TwinMap`] and [`TwinSet`] are the tables themselves: many readers, and writers that take turns. [`TwinMap::split`] gives one [`Writer`] and
+//! [`Reader`]s instead; [`InertMap`] is a map whose copies share what they hold; [`Twin`] is the engine, for structures of your own.
 //!
-//! A table that is read all the time and changed now and then: configuration, routing, feature flags, symbol tables. Each
-//! thread has its own [`Reader`]; one [`Writer`] collects changes and publishes them as a version.
-//!
-//! Not for tables that are written as often as they are read (`HashMap`, `WordMap`), and not where two copies of everything are too
-//! much memory.
-//!
-//! # Example
-//!
-//! ```
-//! let (mut writer, reader) = quintet::twin_map::new();
-//!
-//! let mut write = writer.guard();
-//! write.insert("threads", 8);
-//! write.insert("depth", 3);
-//! assert_eq!(write.get("depth"), Some(&3)); // the writer reads its own writes
-//! assert_eq!(reader.guard().len(), 0); // readers do not, until
-//! write.publish();
-//!
-//! std::thread::scope(|scope| {
-//!     for _ in 0..4 {
-//!         let reader = reader.clone(); // a handle per thread
-//!         scope.spawn(move || {
-//!             let version = reader.guard();
-//!             assert_eq!(version.get("threads"), Some(&8));
-//!             assert_eq!(version.get("depth"), Some(&3));
-//!         });
-//!     }
-//! });
-//! ```
-//!
-//! A guard borrows its handle. What must live longer, cross threads or an `.await`, takes an [`OwnedGuard`]:
+//! | Guard | From | Lives | Costs |
+//! |---|---|---|---|
+//! | [`ReadGuard`], [`Ref`] | the table, a [`Reader`] | on its thread | plain stores to a line of one's own |
+//! | [`SharedGuard`] | a [`SharedReader`] | on any thread | two locked instructions on a shared line |
+//! | [`OwnedGuard`] | `owned_pin` | on any thread, without a lifetime, across `.await` | a seat of its own |
 //!
 //! ```compile_fail
-//! # let (_writer, reader) = quintet::twin_map::new::<u32, u32>();
-//! let guard = reader.guard();
-//! std::thread::spawn(move || guard.len()); // error: a guard stays on its thread
+//! # let map = quintet::TwinMap::<u32, u32>::new();
+//! let guard = map.pin();
+//! std::thread::scope(|scope| scope.spawn(|| guard.len()).join()).unwrap(); // error: a guard stays on its thread
 //! ```
 //!
 //! ```
-//! # let (_writer, reader) = quintet::twin_map::new::<u32, u32>();
-//! let guard = reader.owned_guard();
+//! # let map = quintet::TwinMap::<u32, u32>::new();
+//! let guard = map.handle().owned_pin();
 //! std::thread::spawn(move || guard.len()).join().unwrap();
 //! ```
 //!
-//! # Consistency
-//!
-//! A guard shows one version, whole and unchanged. A publish is one moment for all readers: whoever takes a guard after
-//! [`publish`](WriteGuard::publish) returned sees that version or a later one, and once any reader has seen a version, no later guard of any reader
-//! shows an older one. Two guards held at once may show two versions; [`version`](Guard::version) tells which. A snapshot
-//! checker runs over recorded histories of every form.
-//!
-//! # Progress
-//!
 //! Taking and dropping a guard never waits: plain stores to the handle's own line and two loads of a shared one, no locked instruction
 //! (where the system has no process-wide barrier: a fence each). A guard is tried again if a publish falls into its taking. The reader
-//! that leaves last, when the writer sleeps, also wakes it.
+//! that leaves last, when a writer sleeps, also wakes it.
 //!
-//! The writer may wait: [`guard`](Writer::guard) needs the copy of the version before the current one, and waits until readers of
-//! that version have left. A reader asleep in its guard so blocks the write after next, not the next one. [`try_guard`](Writer::try_guard),
-//! [`guard_timeout`](Writer::guard_timeout) and [`guard_async`](Writer::guard_async) do not hang; a thread that would wait for its own guard
-//! is told so; [`Stalled::Copy`] leaves the copy to its readers. Dropping the writer never waits.
-//!
-//! # Growth
-//!
-//! The writer grows a copy in one go, out of the readers' sight: no reader ever pays for it.
-//!
-//! # Memory
-//!
-//! Two copies of the table, keys and values included: each copy owns its own (`Clone`); keep large values in an `Arc`, or
-//! share keys and values between the copies if they are [`Inert`] ([`Builder::build_inert`]). Changes wait in
-//! a log until they have been applied to both copies. Copies of 2 MiB and more are mapped, in huge pages by default
-//! ([`Builder::pages`]). What was replaced or removed in a batch is freed when the next one begins.
-//!
-//! # Panics
-//!
-//! A panic in `Hash`, `Eq`, `Clone`, `Drop` or a closure never leaves the copies different. An operation that panicked has not happened (`extend` is as many
-//! operations as it has entries, and what an operation has handed out is no longer its own);
-//! a write guard dropped by a panic discards its batch; a forgotten one leaves the batch to the next. The second application of each
-//! change is checked: if it panics or ends differently, that copy is rebuilt from the other before anybody sees it. So any hasher
-//! and any key will do. [`Writer::guard`] panics if its thread holds an old read guard itself.
+//! The second application of each change is checked: if it panics or ends differently, that copy is rebuilt from the other before anybody sees it. So any hasher
+//! and any key will do.
 //!
 //! The algorithm is told step by step in [`algorithm`]; moving from other crates in [`migration`].
 
 mod absorb;
 mod ahead;
 mod arrivals;
+mod builder;
 mod core;
+mod desk;
 mod entry;
-mod front;
+mod gate;
 mod inert;
+mod local;
+mod map;
+mod map_traits;
 mod pages;
 mod reader;
+mod refs;
+mod retain;
 #[cfg(feature = "serde")]
 mod serde;
 mod set;
-mod table;
+mod set_writer;
 mod twin;
 mod user_code;
+mod version;
 mod wait;
+mod watch;
 mod word;
 mod writer;
 
@@ -110,32 +64,18 @@ mod loom_tests;
 mod tests;
 
 pub use absorb::{Absorb, Differs};
+pub use builder::{TwinMapBuilder, TwinSetBuilder};
 pub use entry::{Entry, Occupied, Vacant};
-pub use front::{BatchPanicked, Front};
 pub use inert::{Evicted, Inert, InertMap, InertWriteGuard, InertWriter};
-pub use reader::{Guard, OwnedGuard, Reader, SharedGuard, SharedReader};
-pub use set::{SetWriteGuard, SetWriter, TwinSet};
-pub use table::{Iter, TwinMap};
+pub use map::TwinMap;
+pub use reader::{OwnedGuard, ReadGuard, Reader, SharedGuard, SharedReader};
+pub use refs::{Ref, Refs};
+pub use set::TwinSet;
+pub use set_writer::{SetIntoIter, SetIter, SetVersion, SetWriteGuard, SetWriter};
 pub use twin::{Acquire, Stalled, Twin, TwinStats, Write};
+pub use version::{IntoIter, Iter, Version};
 pub use wait::{GuardError, WaitError};
-pub use writer::{AcquireMap, Builder, MapReader, WriteGuard, Writer};
-
-use std::hash::Hash;
-
-/// An empty map: its writer, and a first reader to clone.
-pub fn new<K: Hash + Eq + Clone, V: Clone>() -> (Writer<K, V>, MapReader<K, V>) {
-    Builder::new().build()
-}
-
-/// An empty map with room for so many entries in each copy.
-///
-/// # Panics
-/// If there is no memory for it.
-pub fn with_capacity<K: Hash + Eq + Clone, V: Clone>(
-    entries: usize,
-) -> (Writer<K, V>, MapReader<K, V>) {
-    Builder::new().capacity(entries).build()
-}
+pub use writer::{AcquireMap, MapReader, WriteGuard, Writer};
 
 #[doc = include_str!("../../docs/twin_map.md")]
 pub mod algorithm {}

@@ -7,11 +7,11 @@
 //! sync::<quintet::twin_map::Reader<u64>>();
 //! ```
 //!
-//! A [`Guard`] stays on its thread; an [`OwnedGuard`] has a seat of its own and may leave.
+//! A [`ReadGuard`] stays on its thread; an [`OwnedGuard`] has a seat of its own and may leave.
 //!
 //! ```compile_fail
 //! fn send<T: Send>() {}
-//! send::<quintet::twin_map::Guard<'static, u64>>();
+//! send::<quintet::twin_map::ReadGuard<'static, u64>>();
 //! ```
 //!
 //! ```
@@ -24,7 +24,11 @@
 //! sync::<quintet::twin_map::SharedReader<u64>>();
 //! ```
 
-use super::core::{Core, SeatState};
+use super::core::Core;
+use super::gate::SeatState;
+use super::local;
+use super::refs::Hold;
+use super::twin::TwinStats;
 use super::wait::WaitError;
 use super::word::Place;
 use crate::roster::Seat;
@@ -55,7 +59,7 @@ unsafe impl Sync for SharedSeat {}
 
 /// One version, as long as the guard lives.
 #[must_use = "a guard that is dropped at once guards nothing"]
-pub struct Guard<'a, T> {
+pub struct ReadGuard<'a, T> {
     core: &'a Core<T>,
     seat: &'a SeatState,
     place: Place,
@@ -81,7 +85,7 @@ pub struct OwnedGuard<T> {
 
 impl<T> Reader<T> {
     pub(super) fn new(core: &Arc<Core<T>>) -> Self {
-        Self { seat: core.join(), core: Arc::clone(core) }
+        Self { seat: core.gate.join(), core: Arc::clone(core) }
     }
 
     /// Looks at the current version: plain stores to this handle's own line, no locked instruction. Never waits.
@@ -89,13 +93,13 @@ impl<T> Reader<T> {
     /// # Panics
     /// If a quarter of the address space of guards is alive or forgotten on this handle.
     #[inline(always)]
-    pub fn guard(&self) -> Guard<'_, T> {
-        let place = self.core.enter(&self.seat);
-        Guard { core: &self.core, seat: &self.seat, place, not_send: PhantomData }
+    pub fn pin(&self) -> ReadGuard<'_, T> {
+        let place = self.core.gate.enter(&self.seat);
+        ReadGuard { core: &self.core, seat: &self.seat, place, not_send: PhantomData }
     }
 
     /// Looks at the current version through a guard that borrows nothing.
-    pub fn owned_guard(&self) -> OwnedGuard<T> {
+    pub fn owned_pin(&self) -> OwnedGuard<T> {
         OwnedGuard::new(&self.core)
     }
 
@@ -104,13 +108,28 @@ impl<T> Reader<T> {
         SharedReader::new(&self.core)
     }
 
+    /// What the writer has done up to its last publish.
+    pub fn stats(&self) -> TwinStats {
+        self.core.gate.told.stats()
+    }
+
+    /// Bytes that the copies and the log of changes held at the last publish, as far as the structure tells.
+    pub fn memory_bytes(&self) -> usize {
+        self.core.gate.told.bytes()
+    }
+
+    /// The version that a guard would show now.
+    pub fn version(&self) -> u64 {
+        self.pin().version()
+    }
+
     /// True once the writer is gone: nothing will change any more.
     pub fn is_final(&self) -> bool {
-        self.core.arrivals.is_orphaned()
+        self.core.gate.arrivals.is_orphaned()
     }
 
     /// Waits until a version is published, and looks at it or a later one.
-    pub fn wait_for(&self, version: u64) -> Result<Guard<'_, T>, WaitError> {
+    pub fn wait_for(&self, version: u64) -> Result<ReadGuard<'_, T>, WaitError> {
         self.wait_until(version, None)
     }
 
@@ -119,26 +138,30 @@ impl<T> Reader<T> {
         &self,
         version: u64,
         most: Duration,
-    ) -> Result<Guard<'_, T>, WaitError> {
+    ) -> Result<ReadGuard<'_, T>, WaitError> {
         self.wait_until(version, Instant::now().checked_add(most))
     }
 
-    fn wait_until(&self, version: u64, end: Option<Instant>) -> Result<Guard<'_, T>, WaitError> {
-        let arrived = |guard: &Guard<'_, T>| guard.version() >= version;
-        let guard = self.guard();
+    fn wait_until(
+        &self,
+        version: u64,
+        end: Option<Instant>,
+    ) -> Result<ReadGuard<'_, T>, WaitError> {
+        let arrived = |guard: &ReadGuard<'_, T>| guard.version() >= version;
+        let guard = self.pin();
         if arrived(&guard) {
             return Ok(guard);
         }
         drop(guard);
         loop {
-            let ticket = self.core.arrivals.enter();
-            let gone = self.core.arrivals.is_orphaned();
-            let guard = self.guard();
+            let ticket = self.core.gate.arrivals.enter();
+            let gone = self.core.gate.arrivals.is_orphaned();
+            let guard = self.pin();
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             let over = left.is_some_and(|left| left.is_zero());
             let arrived = arrived(&guard);
             if arrived || gone || over {
-                self.core.arrivals.leave(ticket);
+                self.core.gate.arrivals.leave(ticket);
             }
             if arrived {
                 return Ok(guard);
@@ -150,14 +173,39 @@ impl<T> Reader<T> {
                 Some(left) => park_timeout(left),
                 None => thread::park(),
             }
-            self.core.arrivals.leave(ticket);
+            self.core.gate.arrivals.leave(ticket);
         }
+    }
+}
+
+impl<'a, T> ReadGuard<'a, T> {
+    /// Enters by the calling thread's seat.
+    #[inline(always)]
+    pub(super) fn of_thread(core: &'a Core<T>) -> Self {
+        let (seat, place) = local::enter(&core.gate);
+        Self { core, seat, place, not_send: PhantomData }
+    }
+
+    /// The same guard, without what it guards.
+    #[inline(always)]
+    pub(super) fn into_hold(self) -> Hold<'a> {
+        let this = std::mem::ManuallyDrop::new(self);
+        Hold::new(&this.core.gate, this.seat, this.place)
+    }
+
+    /// What it shows, for as long as the core lives.
+    ///
+    /// # Safety
+    /// The caller keeps a guard on the place while it uses the reference.
+    pub(super) unsafe fn unbound(&self) -> &'a T {
+        // SAFETY: the caller's promise (D3).
+        unsafe { self.core.copy(self.place) }
     }
 }
 
 impl<T> SharedReader<T> {
     pub(super) fn new(core: &Arc<Core<T>>) -> Self {
-        Self { seat: SharedSeat(core.join()), core: Arc::clone(core) }
+        Self { seat: SharedSeat(core.gate.join()), core: Arc::clone(core) }
     }
 
     /// Looks at the current version. Never waits.
@@ -165,13 +213,13 @@ impl<T> SharedReader<T> {
     /// # Panics
     /// If a quarter of the address space of guards is alive or forgotten on this handle.
     #[inline]
-    pub fn guard(&self) -> SharedGuard<'_, T> {
-        let place = self.core.enter_shared(&self.seat.0);
+    pub fn pin(&self) -> SharedGuard<'_, T> {
+        let place = self.core.gate.enter_shared(&self.seat.0);
         SharedGuard { core: &self.core, seat: &self.seat.0, place }
     }
 
     /// Looks at the current version through a guard that borrows nothing.
-    pub fn owned_guard(&self) -> OwnedGuard<T> {
+    pub fn owned_pin(&self) -> OwnedGuard<T> {
         OwnedGuard::new(&self.core)
     }
 
@@ -183,8 +231,8 @@ impl<T> SharedReader<T> {
 
 impl<T> OwnedGuard<T> {
     fn new(core: &Arc<Core<T>>) -> Self {
-        let seat = SharedSeat(core.join());
-        let place = core.enter_shared(&seat.0);
+        let seat = SharedSeat(core.gate.join());
+        let place = core.gate.enter_shared(&seat.0);
         Self { seat, core: Arc::clone(core), place }
     }
 }
@@ -204,34 +252,34 @@ impl<T> Clone for SharedReader<T> {
 impl<T> Drop for Reader<T> {
     fn drop(&mut self) {
         // Guards borrow the handle: those still counted were forgotten, and no reference is left.
-        self.core.leave_all(&self.seat);
+        self.core.gate.leave_all(&self.seat);
     }
 }
 
 impl<T> Drop for SharedReader<T> {
     fn drop(&mut self) {
         // As above.
-        self.core.leave_all(&self.seat.0);
+        self.core.gate.leave_all(&self.seat.0);
     }
 }
 
-impl<T> Drop for Guard<'_, T> {
+impl<T> Drop for ReadGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.core.leave(self.seat, self.place);
+        self.core.gate.leave(self.seat, self.place);
     }
 }
 
 impl<T> Drop for SharedGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.core.leave_shared(self.seat, self.place);
+        self.core.gate.leave_shared(self.seat, self.place);
     }
 }
 
 impl<T> Drop for OwnedGuard<T> {
     fn drop(&mut self) {
-        self.core.leave_shared(&self.seat.0, self.place);
+        self.core.gate.leave_shared(&self.seat.0, self.place);
     }
 }
 
@@ -263,16 +311,18 @@ macro_rules! guards {
         }
     )+ };
 }
-guards!(Guard<'_, T>, SharedGuard<'_, T>, OwnedGuard<T>);
+guards!(ReadGuard<'_, T>, SharedGuard<'_, T>, OwnedGuard<T>);
 
 impl<T> std::fmt::Debug for Reader<T> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Reader").field("seat", &*self.seat).finish_non_exhaustive()
+        out.debug_struct("Reader").field("version", &self.version()).finish_non_exhaustive()
     }
 }
 
 impl<T> std::fmt::Debug for SharedReader<T> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("SharedReader").field("seat", &*self.seat.0).finish_non_exhaustive()
+        out.debug_struct("SharedReader")
+            .field("version", &self.pin().version())
+            .finish_non_exhaustive()
     }
 }

@@ -1,254 +1,407 @@
-//! Sets: maps whose values are nothing.
+//! The set itself: many readers, and writers that take turns, all by `&self`.
 
-use super::absorb::{Absorb, Differs};
-use super::reader::{Reader, SharedReader};
-use super::table::{Fallen, Op, TwinMap};
-use super::twin::{Twin, TwinStats, Write};
-use super::wait::GuardError;
+use super::builder::TwinSetBuilder;
+use super::desk::{Desk, Options};
+use super::reader::{ReadGuard, Reader};
+use super::refs::{Ref, Refs};
+use super::retain::retain;
+use super::set_writer::{SetIntoIter, SetIter, SetVersion, SetWriteGuard, SetWriter};
+use super::twin::{Twin, TwinStats};
+use super::version::Version;
+use super::wait::{GuardError, Patience};
 use crate::hasher::DefaultHashBuilder;
+use crate::region::{AllocError, Pages};
+use crate::sync::const_where_possible;
 use equivalent::Equivalent;
+use std::collections::HashSet;
+use std::fmt;
 use std::hash::{BuildHasher, Hash};
-use std::ops::Deref;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// One version of a set: what read guards and the writer's guard show, and what a set is before it is
-/// [split](Self::split) into a writer and readers. A [`TwinMap`] without values; its promises are the same.
+/// A set in two copies: a [`TwinMap`](super::TwinMap) without values, whose promises are the same.
 ///
 /// ```
 /// use quintet::TwinSet;
 ///
-/// let (mut writer, reader) = TwinSet::<&str>::from_iter(["tea", "milk"]).split();
-/// let mut write = writer.guard();
-/// write.insert("sugar");
-/// write.remove("milk");
-/// write.publish();
-/// assert!(reader.guard().contains("sugar"));
-/// assert_eq!(reader.guard().len(), 2);
+/// let set = TwinSet::from(["tea", "milk"]);
+/// assert!(set.insert("sugar"));
+/// assert!(set.remove("milk"));
+/// assert!(set.contains("sugar") && !set.contains("milk"));
+/// set.replace_all(["water"]);
+/// assert_eq!(set.len(), 1);
+/// for element in &set.pin() {
+///     assert_eq!(*element, "water");
+/// }
 /// ```
-#[derive(Clone)]
-pub struct TwinSet<T, S = DefaultHashBuilder>(TwinMap<T, (), S>);
-
-impl<T> TwinSet<T> {
-    /// An empty set.
-    pub fn new() -> Self {
-        Self::default()
-    }
+pub struct TwinSet<T, S = DefaultHashBuilder>
+where
+    T: Hash + Eq + Clone,
+    S: BuildHasher + Clone,
+{
+    pub(super) desk: Desk<SetVersion<T, S>, T, ()>,
 }
 
-impl<T, S: Default> Default for TwinSet<T, S> {
-    fn default() -> Self {
-        Self(TwinMap::default())
-    }
-}
-
-impl<T, S> TwinSet<T, S> {
-    /// An empty set with a hasher of your own. Clones of the hasher must hash alike.
-    pub fn with_hasher(hasher: S) -> Self {
-        Self(TwinMap::with_hasher(hasher))
+impl<T: Hash + Eq + Clone> TwinSet<T> {
+    const_where_possible! {
+        /// An empty set. Allocates nothing.
+        pub fn new() -> Self {
+            Self::with_hasher(DefaultHashBuilder::new())
+        }
     }
 
-    /// The number of elements.
-    pub fn len(&self) -> usize {
-        self.0.len()
+    /// An empty set with room for so many elements in each copy.
+    ///
+    /// # Panics
+    /// If there is no memory for it.
+    pub fn with_capacity(elements: usize) -> Self {
+        TwinSetBuilder::new().capacity(elements).build()
     }
 
-    /// True if there are no elements.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// All elements, in no particular order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &T> + Clone {
-        self.0.keys()
-    }
-}
-
-impl<T, S: BuildHasher> TwinSet<T, S> {
-    /// True if the element is there.
-    #[inline]
-    pub fn contains<Q: Hash + Equivalent<T> + ?Sized>(&self, element: &Q) -> bool {
-        self.0.contains_key(element)
-    }
-
-    /// The stored element that equals this one.
-    #[inline]
-    pub fn get<Q: Hash + Equivalent<T> + ?Sized>(&self, element: &Q) -> Option<&T> {
-        self.0.get_key_value(element).map(|(element, ())| element)
+    /// Sets up a set.
+    pub fn builder() -> TwinSetBuilder<T> {
+        TwinSetBuilder::new()
     }
 }
 
 impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
-    /// Keeps this set in two copies: a writer for them, and a first reader to clone.
-    pub fn split(self) -> (SetWriter<T, S>, Reader<Self>) {
-        let (twin, reader) = Twin::new(self);
-        (SetWriter { twin }, reader)
-    }
-}
-
-impl<T: Hash + Eq, S: BuildHasher> Extend<T> for TwinSet<T, S> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
-        self.0.extend(elements.into_iter().map(|element| (element, ())));
-    }
-}
-
-impl<T: Hash + Eq, S: BuildHasher + Default> FromIterator<T> for TwinSet<T, S> {
-    fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
-        let mut set = Self::default();
-        set.extend(elements);
-        set
-    }
-}
-
-impl<T: std::fmt::Debug, S> std::fmt::Debug for TwinSet<T, S> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_set().entries(self.iter()).finish()
-    }
-}
-
-impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> Absorb<Op<T, ()>> for TwinSet<T, S> {
-    type Old = Fallen<T, ()>;
-
-    fn absorb_first(&mut self, op: &mut Op<T, ()>) -> Option<Fallen<T, ()>> {
-        self.0.absorb_first(op)
+    const_where_possible! {
+        /// An empty set with a hasher of your own. Clones of the hasher must hash alike.
+        pub fn with_hasher(hasher: S) -> Self {
+            let blank = SetVersion(Version::with_pages(hasher, Pages::Huge));
+            Self { desk: Desk::new(blank, Options::DEFAULT) }
+        }
     }
 
-    fn absorb_second(
-        &mut self,
-        op: Op<T, ()>,
-        old: &mut Vec<Fallen<T, ()>>,
-    ) -> Result<(), Differs> {
-        self.0.absorb_second(op, old)
-    }
-
-    fn rebuild(from: &Self) -> Self {
-        Self(TwinMap::rebuild(&from.0))
-    }
-
-    fn agrees(&self, other: &Self) -> bool {
-        self.0.agrees(&other.0)
-    }
-}
-
-/// The writer of a [`TwinSet`].
-pub struct SetWriter<T, S = DefaultHashBuilder>
-where
-    T: Hash + Eq + Clone,
-    S: BuildHasher + Clone,
-{
-    twin: Twin<TwinSet<T, S>, Op<T, ()>>,
-}
-
-/// A batch of changes to a [`TwinSet`]: reads its own writes, publishes when dropped.
-///
-/// Dropped by a panic, it discards the batch. Forgotten, it leaves the batch to the next guard.
-pub struct SetWriteGuard<'a, T, S = DefaultHashBuilder>
-where
-    T: Hash + Eq + Clone,
-    S: BuildHasher + Clone,
-{
-    write: Write<'a, TwinSet<T, S>, Op<T, ()>>,
-}
-
-impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> SetWriter<T, S> {
-    /// Starts a batch of changes; see [`Writer::guard`](super::Writer::guard).
+    /// An empty set with room for so many elements, and a hasher of your own.
     ///
     /// # Panics
-    /// As there.
-    pub fn guard(&mut self) -> SetWriteGuard<'_, T, S> {
-        SetWriteGuard { write: self.twin.guard() }
+    /// If there is no memory for it.
+    pub fn with_capacity_and_hasher(elements: usize, hasher: S) -> Self {
+        TwinSetBuilder::<T>::new().hasher(hasher).capacity(elements).build()
     }
 
-    /// The same without waiting.
-    pub fn try_guard(&mut self) -> Result<SetWriteGuard<'_, T, S>, GuardError> {
-        Ok(SetWriteGuard { write: self.twin.try_guard()? })
+    /// Nothing is made yet.
+    pub(super) fn blank(blank: SetVersion<T, S>, options: Options) -> Self {
+        Self { desk: Desk::new(blank, options) }
     }
 
-    /// The same, waiting at most so long.
-    pub fn guard_timeout(&mut self, most: Duration) -> Result<SetWriteGuard<'_, T, S>, GuardError> {
-        Ok(SetWriteGuard { write: self.twin.guard_timeout(most)? })
+    /// Keeps two versions that are equal.
+    pub(super) fn over_both(
+        first: SetVersion<T, S>,
+        second: SetVersion<T, S>,
+        options: Options,
+    ) -> Self {
+        let blank = SetVersion(first.0.blank());
+        let (twin, _) = Twin::with_both(first, second, options.stalled, options.barrier());
+        Self { desk: Desk::over(blank, options, twin) }
     }
 
-    /// A further reader.
-    pub fn reader(&self) -> Reader<TwinSet<T, S>> {
-        self.twin.reader()
+    pub(super) fn over(first: SetVersion<T, S>, options: Options) -> Self {
+        let second = first.clone();
+        Self::over_both(first, second, options)
     }
 
-    /// A reader that several threads may share.
-    pub fn shared_reader(&self) -> SharedReader<TwinSet<T, S>> {
-        self.twin.shared_reader()
+    /// The hasher.
+    pub fn hasher(&self) -> &S {
+        self.desk.blank.hasher()
     }
 
-    /// The version that readers see. It counts the publishes.
-    pub fn version(&self) -> u64 {
-        self.twin.version()
+    /// One writer, and a first reader to clone; as [`TwinMap::split`](super::TwinMap::split).
+    pub fn split(self) -> (SetWriter<T, S>, Reader<SetVersion<T, S>>) {
+        let twin = self.desk.into_twin();
+        let reader = twin.reader();
+        (SetWriter::from_twin(twin), reader)
+    }
+
+    /// A set over the copies of a writer. Readers stay.
+    pub fn from_writer(writer: SetWriter<T, S>) -> Self {
+        let twin = writer.into_twin();
+        let blank = SetVersion(twin.reader().pin().0.blank());
+        let options = Options { stalled: twin.stalled(), fences: twin.core().gate.has_fences() };
+        Self { desk: Desk::over(blank, options, twin) }
+    }
+
+    /// Looks at the current version by the calling thread's seat; as [`TwinMap::pin`](super::TwinMap::pin).
+    #[inline]
+    pub fn pin(&self) -> ReadGuard<'_, SetVersion<T, S>> {
+        self.desk.pin()
+    }
+
+    /// A reader with a seat of its own. It owns a share of the copies: no lifetime.
+    pub fn handle(&self) -> Reader<SetVersion<T, S>> {
+        self.desk.reader()
+    }
+
+    /// The same as [`handle`](Self::handle): it has no lifetime anyway.
+    pub fn owned_handle(self: &std::sync::Arc<Self>) -> Reader<SetVersion<T, S>> {
+        self.handle()
     }
 
     /// What has been done so far.
     pub fn stats(&self) -> TwinStats {
-        self.twin.stats()
+        self.desk.stats()
+    }
+
+    /// Bytes that both copies, the log of changes, and what waits to be freed held at the last write.
+    pub fn memory_bytes(&self) -> usize {
+        self.desk.memory_bytes()
+    }
+
+    /// The version that readers see. It counts the publishes.
+    pub fn version(&self) -> u64 {
+        self.look().map_or(0, |version| version.version())
+    }
+
+    #[inline(always)]
+    fn look(&self) -> Option<ReadGuard<'_, SetVersion<T, S>>> {
+        self.desk.look()
     }
 }
 
-impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> SetWriteGuard<'_, T, S> {
+/// What a set and its handles read, as `reads` of maps.
+macro_rules! reads {
+    () => {
+        /// The stored element that equals this one. The [`Ref`] is a guard: it holds back the copy that it shows.
+        #[inline]
+        pub fn get<Q: Hash + Equivalent<T> + ?Sized>(&self, element: &Q) -> Option<Ref<'_, T>> {
+            ReadGuard::filter_map(self.look()?, |version| version.get(element)).ok()
+        }
+
+        /// True if the element is there.
+        #[inline]
+        pub fn contains<Q: Hash + Equivalent<T> + ?Sized>(&self, element: &Q) -> bool {
+            self.look().is_some_and(|version| version.contains(element))
+        }
+
+        /// The number of elements.
+        pub fn len(&self) -> usize {
+            self.look().map_or(0, |version| version.len())
+        }
+
+        /// True if there are no elements.
+        pub fn is_empty(&self) -> bool {
+            self.len() == 0
+        }
+
+        /// How many elements fit before a copy grows.
+        pub fn capacity(&self) -> usize {
+            self.look().map_or(0, |version| version.capacity())
+        }
+
+        /// All elements of the current version, in no particular order. The iterator and each [`Ref`] are guards.
+        pub fn iter(&self) -> Refs<'_, (T, ()), T> {
+            let entries = self.look().map(|guard| {
+                // SAFETY: the guard stays on its place, as the hold beside the entries.
+                let version = unsafe { guard.unbound() };
+                (version.0.entries(), guard.into_hold())
+            });
+            // SAFETY: entries and guard are of one version.
+            unsafe { Refs::new(entries, |(element, ())| element) }
+        }
+    };
+}
+
+impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
+    reads!();
+}
+
+impl<T, S: BuildHasher> Reader<SetVersion<T, S>> {
+    #[inline(always)]
+    #[allow(clippy::unnecessary_wraps)] // a handle always sees something
+    fn look(&self) -> Option<ReadGuard<'_, SetVersion<T, S>>> {
+        Some(self.pin())
+    }
+
+    reads!();
+}
+
+/// Writes. Each publishes before it returns, as those of [`TwinMap`](super::TwinMap).
+impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
+    /// Many changes in one version; as [`TwinMap::batch`](super::TwinMap::batch).
+    ///
+    /// # Panics
+    /// As there.
+    pub fn batch<R>(&self, work: impl FnOnce(&mut SetWriteGuard<'_, T, S>) -> R) -> R {
+        self.desk.made().write(|write| work(SetWriteGuard::wrap(write)))
+    }
+
+    /// [`batch`](Self::batch) without waiting, for other writers or for readers.
+    pub fn try_batch<R>(
+        &self,
+        work: impl FnOnce(&mut SetWriteGuard<'_, T, S>) -> R,
+    ) -> Result<R, GuardError> {
+        let shared = self.desk.made();
+        shared.write_within(Patience::None, |write| work(SetWriteGuard::wrap(write)))
+    }
+
+    /// [`batch`](Self::batch), waiting at most so long for its turn and for readers.
+    pub fn batch_timeout<R>(
+        &self,
+        most: Duration,
+        work: impl FnOnce(&mut SetWriteGuard<'_, T, S>) -> R,
+    ) -> Result<R, GuardError> {
+        let patience = Instant::now().checked_add(most).map_or(Patience::Forever, Patience::Until);
+        self.desk.made().write_within(patience, |write| work(SetWriteGuard::wrap(write)))
+    }
+
     /// Adds an element; true if it was absent. An equal element that is there already stays.
-    pub fn insert(&mut self, element: T) -> bool {
-        self.write.change(|set, log| set.0.put(log, element, ())).is_none()
+    pub fn insert(&self, element: T) -> bool {
+        self.batch(|write| write.insert(element))
     }
 
-    /// Removes an element; true if it was present.
-    pub fn remove<Q: Hash + Equivalent<T> + ?Sized>(&mut self, element: &Q) -> bool {
-        self.write.change(|set, log| set.0.remove(log, element)).is_some()
+    /// Takes out an element; true if it was there.
+    pub fn remove<Q: Hash + Equivalent<T> + ?Sized>(&self, element: &Q) -> bool {
+        self.desk.get().is_some() && self.batch(|write| write.remove(element))
     }
 
-    /// Keeps the elements for which `keep` is true.
-    pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
-        self.write.change(|set, log| set.0.retain(log, |element, ()| keep(element)));
+    /// Takes out what the closure refuses, in one version; as [`TwinMap::retain`](super::TwinMap::retain).
+    pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) {
+        retain(&self.desk, |set| &set.0, |set| &mut set.0, |element, ()| keep(element));
     }
 
-    /// Removes everything; keeps the memory.
-    pub fn clear(&mut self) {
-        self.write.change(|set, log| set.0.clear(log));
+    /// Takes out everything; keeps the memory.
+    pub fn clear(&self) {
+        if self.desk.get().is_some() {
+            self.batch(|write| write.clear());
+        }
     }
 
-    /// Makes the changes visible to all readers at one moment; returns the number of the new version.
-    pub fn publish(self) -> u64 {
-        self.write.publish()
+    /// Adds many, in one version; returns how many were new. The iterator runs before the lock is taken.
+    pub fn insert_many(&self, elements: impl IntoIterator<Item = T>) -> usize {
+        let elements: Vec<_> = elements.into_iter().collect();
+        self.batch(|write| write.insert_many(elements))
     }
 
-    /// Gives up all changes of this batch. The next guard copies the whole set.
-    pub fn discard(self) {
-        self.write.discard();
+    /// Takes out many, in one version; returns how many were there. The iterator runs before the lock is taken.
+    pub fn remove_many<'q, Q>(&self, elements: impl IntoIterator<Item = &'q Q>) -> usize
+    where
+        Q: Hash + Equivalent<T> + ?Sized + 'q,
+    {
+        let elements: Vec<_> = elements.into_iter().collect();
+        self.batch(|write| write.remove_many(elements))
     }
-}
 
-impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> Extend<T> for SetWriteGuard<'_, T, S> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
-        for element in elements {
-            self.insert(element);
+    /// Puts this content in the place of all that is there, in one version. The iterator runs before the lock is taken.
+    pub fn replace_all(&self, content: impl IntoIterator<Item = T>) {
+        let content: Vec<_> = content.into_iter().collect();
+        self.batch(|write| write.replace_all(content));
+    }
+
+    /// Makes room for so many more elements, in both copies.
+    ///
+    /// # Panics
+    /// If there is no memory for it; [`try_reserve`](Self::try_reserve) returns that as a value.
+    pub fn reserve(&self, more: usize) {
+        self.batch(|write| write.reserve(more));
+    }
+
+    /// Makes room for so many more elements.
+    pub fn try_reserve(&self, more: usize) -> Result<(), AllocError> {
+        self.batch(|write| write.try_reserve(more))
+    }
+
+    /// Gives back memory that the elements do not need, in both copies.
+    pub fn shrink_to_fit(&self) {
+        if self.desk.get().is_some() {
+            self.batch(|write| write.shrink_to_fit());
         }
     }
 }
 
-impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> Deref for SetWriteGuard<'_, T, S> {
-    type Target = TwinSet<T, S>;
-
-    fn deref(&self) -> &TwinSet<T, S> {
-        &self.write
+impl<T: Hash + Eq + Clone, S: BuildHasher + Clone + Default> Default for TwinSet<T, S> {
+    fn default() -> Self {
+        Self::with_hasher(S::default())
     }
 }
 
-impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> std::fmt::Debug for SetWriter<T, S> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.twin.fmt(out)
+/// A set of its own with the same content.
+impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> Clone for TwinSet<T, S> {
+    fn clone(&self) -> Self {
+        match self.desk.look() {
+            Some(version) => Self::over(version.clone(), self.desk.options),
+            None => Self::blank(self.desk.blank.clone(), self.desk.options),
+        }
     }
 }
 
-impl<T, S> std::fmt::Debug for SetWriteGuard<'_, T, S>
-where
-    T: Hash + Eq + Clone + std::fmt::Debug,
-    S: BuildHasher + Clone,
-{
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        (**self).fmt(out)
+impl<T: Hash + Eq + Clone + fmt::Debug, S: BuildHasher + Clone> fmt::Debug for TwinSet<T, S> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.desk.look() {
+            Some(version) => version.fmt(out),
+            None => self.desk.blank.fmt(out),
+        }
+    }
+}
+
+/// Compares one version of each.
+impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> PartialEq for TwinSet<T, S> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self.desk.look(), other.desk.look()) {
+            (Some(own), Some(other)) => *own == *other,
+            (own, other) => own.or(other).is_none_or(|version| version.is_empty()),
+        }
+    }
+}
+
+impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> Eq for TwinSet<T, S> {}
+
+impl<T: Hash + Eq + Clone, S: BuildHasher + Clone + Default> FromIterator<T> for TwinSet<T, S> {
+    fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
+        Self::over(elements.into_iter().collect(), Options::DEFAULT)
+    }
+}
+
+impl<T: Hash + Eq + Clone, const N: usize> From<[T; N]> for TwinSet<T> {
+    fn from(elements: [T; N]) -> Self {
+        elements.into_iter().collect()
+    }
+}
+
+/// The content; the hasher is the set's own.
+impl<T: Hash + Eq + Clone, H> From<HashSet<T, H>> for TwinSet<T> {
+    fn from(elements: HashSet<T, H>) -> Self {
+        elements.into_iter().collect()
+    }
+}
+
+/// In one version, as [`TwinSet::insert_many`].
+impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> Extend<T> for TwinSet<T, S> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
+        self.insert_many(elements);
+    }
+}
+
+/// In one version, as [`TwinSet::insert_many`].
+impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> Extend<T> for &TwinSet<T, S> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
+        self.insert_many(elements);
+    }
+}
+
+impl<'a, T: Hash + Eq + Clone, S: BuildHasher + Clone> IntoIterator for &'a TwinSet<T, S> {
+    type Item = Ref<'a, T>;
+    type IntoIter = Refs<'a, (T, ()), T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Clones of the elements of the current version: other readers may look at it still.
+impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> IntoIterator for TwinSet<T, S> {
+    type Item = T;
+    type IntoIter = SetIntoIter<T>;
+
+    fn into_iter(self) -> SetIntoIter<T> {
+        self.pin().clone().into_iter()
+    }
+}
+
+impl<'g, T, S> IntoIterator for &'g ReadGuard<'_, SetVersion<T, S>> {
+    type Item = &'g T;
+    type IntoIter = SetIter<'g, T>;
+
+    fn into_iter(self) -> SetIter<'g, T> {
+        self.iter()
     }
 }

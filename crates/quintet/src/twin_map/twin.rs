@@ -19,7 +19,7 @@
 //! **X4.** The phase is BROKEN while user code runs on the writable copy: a panic leaves no copy that is trusted wrongly. What the panicking change has
 //! logged is taken out of the log again, and the copy is made anew: the change has not happened.
 //! **X5.** What falls out of the second copy is dropped after the copies agree, each piece under its own catch.
-//! **X6.** User code never runs while a lock of this room is held, but for that of a `Front` (F3 there); the writer itself is borrowed exclusively, so that
+//! **X6.** User code never runs while a lock of this room is held, but for that of a table that is shared (F3 there); the writer itself is borrowed exclusively, so that
 //! nothing it calls can call it.
 
 use super::absorb::Absorb;
@@ -126,6 +126,16 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
 
     pub(super) fn with(first: T, stalled: Stalled, barrier: Barrier) -> (Self, Reader<T>) {
         let second = T::rebuild(&first);
+        Self::with_both(first, second, stalled, barrier)
+    }
+
+    /// The same with two copies that are equal.
+    pub(super) fn with_both(
+        first: T,
+        second: T,
+        stalled: Stalled,
+        barrier: Barrier,
+    ) -> (Self, Reader<T>) {
         let core = Arc::new(Core::new(first, second, barrier));
         let twin = Self {
             core,
@@ -143,6 +153,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             version: 0,
             stats: TwinStats::default(),
         };
+        twin.tell();
         let reader = twin.reader();
         (twin, reader)
     }
@@ -204,7 +215,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             return Ok(true);
         }
         if !self.settled {
-            self.settled = self.core.settle();
+            self.settled = self.core.gate.settle();
         }
         if !self.settled {
             return Err(GuardError::BarrierRefused);
@@ -233,10 +244,10 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
     fn drain(&mut self, patience: Patience<'_>) -> Result<bool, GuardError> {
         let parks = &mut self.stats.parks;
         if self.stalled == Stalled::Wait {
-            return self.core.drain(self.writable, patience, parks);
+            return self.core.gate.drain(self.writable, patience, parks);
         }
-        match self.core.drain(self.writable, Patience::None, parks) {
-            Err(GuardError::Occupied) if self.core.is_clear(self.spare) => {
+        match self.core.gate.drain(self.writable, Patience::None, parks) {
+            Err(GuardError::Occupied) if self.core.gate.is_clear(self.spare) => {
                 std::mem::swap(&mut self.writable, &mut self.spare);
                 self.spare_is_empty = false;
                 if self.phase == Phase::Stale {
@@ -246,14 +257,14 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
                 self.stats.left_behind += 1;
                 Ok(true)
             }
-            Err(GuardError::Occupied) => self.core.drain(self.writable, patience, parks),
+            Err(GuardError::Occupied) => self.core.gate.drain(self.writable, patience, parks),
             other => other,
         }
     }
 
     /// Drops the copy that was left behind, once its readers have gone.
     fn sweep_spare(&mut self) {
-        if !self.spare_is_empty && self.core.is_clear(self.spare) {
+        if !self.spare_is_empty && self.core.gate.is_clear(self.spare) {
             // SAFETY: not readable since a settled publish, and drained (D2).
             let slot = unsafe { self.core.slot_mut(self.spare) };
             drop_each(slot.take().into_iter());
@@ -327,12 +338,45 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         std::mem::take(&mut self.old)
     }
 
-    /// Leaves what falls out of the second copy to [`take_old`](Self::take_old).
-    pub(super) fn keep_old(&mut self) {
-        self.keeps_old = true;
+    /// Whether what falls out of the second copy is left to [`take_old`](Self::take_old).
+    pub(super) fn set_keeps_old(&mut self, keeps: bool) {
+        self.keeps_old = keeps;
     }
 
-    fn publish(&mut self) -> u64 {
+    pub(super) fn stalled(&self) -> Stalled {
+        self.stalled
+    }
+
+    pub(super) fn core(&self) -> &Arc<Core<T>> {
+        &self.core
+    }
+
+    /// Whether changes wait for their publish.
+    pub(super) fn is_staged(&self) -> bool {
+        self.phase != Phase::Stale && !self.log.is_empty()
+    }
+
+    /// Tells readers what has been done so far.
+    fn tell(&self) {
+        // SAFETY: we are the writer, and write nothing meanwhile.
+        let copies = Place::ALL.map(|place| unsafe { self.core.peek(place) });
+        let copies = copies.into_iter().flatten().map(T::memory_bytes).sum::<usize>();
+        let lists =
+            self.log.capacity() * size_of::<Op>() + self.old.capacity() * size_of::<T::Old>();
+        self.core.gate.told.tell(&self.stats, copies + lists);
+    }
+
+    /// Makes the writable copy FRESH, for who applies changes without a guard's drop (X3).
+    pub(super) fn freshen(&mut self, patience: Patience<'_>) -> Result<(), GuardError> {
+        self.ready(patience).map(drop)
+    }
+
+    /// What was logged since the last publish, or by it.
+    pub(super) fn log(&self) -> &VecDeque<Op> {
+        &self.log
+    }
+
+    pub(super) fn publish(&mut self) -> u64 {
         if self.phase == Phase::Broken {
             self.repair();
         }
@@ -342,6 +386,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         self.settled = unsafe { self.core.publish(self.writable, self.version) };
         std::mem::swap(&mut self.readable, &mut self.writable);
         self.phase = Phase::Stale;
+        self.tell();
         self.version
     }
 
@@ -355,7 +400,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
     }
 
     /// Gives up what is staged.
-    fn discard(&mut self) {
+    pub(super) fn discard(&mut self) {
         if self.phase == Phase::Stale || (self.phase == Phase::Fresh && self.log.is_empty()) {
             return;
         }
@@ -385,7 +430,7 @@ impl<T: Absorb<Op>, Op> Drop for Undo<'_, T, Op> {
 impl<T: Absorb<Op>, Op> Drop for Twin<T, Op> {
     fn drop(&mut self) {
         // Waits for nobody: readers keep the copies, and the last of them drops both.
-        self.core.arrivals.orphan();
+        self.core.gate.arrivals.orphan();
         drop_each(self.log.drain(..));
     }
 }
@@ -402,7 +447,8 @@ impl<T: Absorb<Op>, Op> std::fmt::Debug for Twin<T, Op> {
 }
 
 impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
-    fn new(twin: &'a mut Twin<T, Op>) -> Self {
+    /// The twin is FRESH.
+    pub(super) fn new(twin: &'a mut Twin<T, Op>) -> Self {
         Self { twin, was_panicking: std::thread::panicking() }
     }
 
@@ -414,6 +460,11 @@ impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
             log.push_back(op);
             old
         })
+    }
+
+    /// What waits for the publish.
+    pub(super) fn log(&self) -> &VecDeque<Op> {
+        &self.twin.log
     }
 
     pub(super) fn change<R>(&mut self, change: impl FnOnce(&mut T, &mut VecDeque<Op>) -> R) -> R {
@@ -433,13 +484,11 @@ impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
 
     /// Gives up the changes behind the first `keep`; the copy is made anew before it is used again (X1).
     pub(super) fn take_back(&mut self, keep: usize) {
+        if self.twin.log.len() == keep {
+            return;
+        }
         self.twin.phase = Phase::Broken;
         drop_each(self.twin.log.drain(keep..));
-    }
-
-    /// As [`Twin::take_old`].
-    pub(super) fn take_old(&mut self) -> Vec<T::Old> {
-        self.twin.take_old()
     }
 
     /// As [`Twin::take_staged`].

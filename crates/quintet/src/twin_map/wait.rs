@@ -79,7 +79,7 @@ impl std::fmt::Display for WaitError {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(match self {
             Self::TimedOut => "the version was not published in time: wait longer, or ask the writer for its version()",
-            Self::WriterGone => "the writer is gone and will publish no further version: read what there is with guard()",
+            Self::WriterGone => "the writer is gone and will publish no further version: read what there is with pin()",
         })
     }
 }

@@ -1,15 +1,16 @@
 //! The writing side of a map.
 
 use super::entry::Entry;
-use super::inert::{Inert, InertMap, InertWriter};
+use super::map::TwinMap;
 use super::reader::{Reader, SharedReader};
-use super::table::{Fallen, Op, TwinMap};
-use super::twin::{Acquire, Stalled, Twin, TwinStats, Write};
+use super::twin::{Acquire, Twin, TwinStats, Write};
+use super::version::{Op, Version};
 use super::wait::GuardError;
 use crate::hasher::DefaultHashBuilder;
-use crate::region::{AllocError, Pages};
-use crate::sync::Barrier;
+use crate::region::AllocError;
+use crate::vocabulary::{Compute, Computed, Rejected};
 use equivalent::Equivalent;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::hash::{BuildHasher, Hash};
 use std::ops::Deref;
@@ -18,134 +19,29 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// A read handle of a [`TwinMap`].
-pub type MapReader<K, V, S = DefaultHashBuilder> = Reader<TwinMap<K, V, S>>;
+pub type MapReader<K, V, S = DefaultHashBuilder> = Reader<Version<K, V, S>>;
 
-/// Options of a map to be made.
-#[derive(Debug, Clone)]
-pub struct Builder<S = DefaultHashBuilder> {
-    capacity: usize,
-    hasher: S,
-    pages: Pages,
-    stalled: Stalled,
-    barrier: Barrier,
-}
-
-impl Default for Builder {
-    fn default() -> Self {
-        Self {
-            capacity: 0,
-            hasher: DefaultHashBuilder::default(),
-            pages: Pages::default(),
-            stalled: Stalled::default(),
-            barrier: Barrier::detect(),
-        }
-    }
-}
-
-impl Builder {
-    /// The defaults: empty, a random seed, huge pages, and a writer that waits for readers.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-impl Builder {
-    /// A map whose two copies share keys and values bit by bit: half the memory for what lies on the heap, and no `Clone`. The writer
-    /// always waits for readers, and replaced values come back one batch later.
-    ///
-    /// ```
-    /// use quintet::twin_map::Builder;
-    /// let (mut writer, reader) = Builder::new().build_inert::<String, Vec<u8>>();
-    /// writer.guard().insert("a".to_owned(), vec![1; 1000]);
-    /// assert_eq!(writer.guard().remove("a").map(Vec::len), Some(1000));
-    /// drop(writer.guard());
-    /// assert_eq!(writer.evicted().next().map(|old| old.len()), Some(1000));
-    /// assert!(reader.guard().is_empty());
-    /// ```
-    pub fn build_inert<K, V>(self) -> (InertWriter<K, V>, Reader<InertMap<K, V>>)
-    where
-        K: Inert + Hash + Eq,
-        V: Inert,
-    {
-        let Self { capacity, hasher, pages, barrier, .. } = self;
-        InertWriter::new(TwinMap::with_pages(hasher, pages), capacity, barrier)
-    }
-}
-
-impl<S> Builder<S> {
-    /// Room for so many entries in each copy.
-    pub fn capacity(mut self, entries: usize) -> Self {
-        self.capacity = entries;
-        self
-    }
-
-    /// Another hasher. Any will do: nothing about it is trusted.
-    pub fn hasher<H>(self, hasher: H) -> Builder<H> {
-        let Self { capacity, pages, stalled, barrier, .. } = self;
-        Builder { capacity, hasher, pages, stalled, barrier }
-    }
-
-    /// Which pages large copies lie in.
-    pub fn pages(mut self, pages: Pages) -> Self {
-        self.pages = pages;
-        self
-    }
-
-    /// What the writer does when readers do not leave.
-    pub fn stalled(mut self, stalled: Stalled) -> Self {
-        self.stalled = stalled;
-        self
-    }
-
-    /// Readers and the writer use fences instead of the process-wide barrier, as they do where the system has none.
-    #[doc(hidden)]
-    pub fn fences(mut self) -> Self {
-        self.barrier = Barrier::Fence;
-        self
-    }
-
-    /// The writer, and a first reader to clone.
-    pub fn build<K, V>(self) -> (Writer<K, V, S>, MapReader<K, V, S>)
-    where
-        K: Hash + Eq + Clone,
-        V: Clone,
-        S: BuildHasher + Clone,
-    {
-        let mut map = TwinMap::with_pages(self.hasher, self.pages);
-        map.make_room(self.capacity);
-        let (twin, reader) = Twin::with(map, self.stalled, self.barrier);
-        (Writer { twin }, reader)
-    }
-}
-
-impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
-    /// Keeps this map in two copies: a writer for them, and a first reader to clone.
-    pub fn split(self) -> (Writer<K, V, S>, Reader<Self>) {
-        let (twin, reader) = Twin::new(self);
-        (Writer { twin }, reader)
-    }
-}
-
-/// The writer of a [`TwinMap`]. There is one; [`Front`](super::Front) is for many.
+/// The writer of a map that was [split](TwinMap::split). There is one: it collects changes, and publishes them when it is told to.
 pub struct Writer<K, V, S = DefaultHashBuilder>
 where
     K: Hash + Eq + Clone,
     V: Clone,
     S: BuildHasher + Clone,
 {
-    twin: Twin<TwinMap<K, V, S>, Op<K, V>>,
+    twin: Twin<Version<K, V, S>, Op<K, V>>,
 }
 
 /// A batch of changes to a [`TwinMap`]: reads its own writes, publishes when dropped.
 ///
 /// Dropped by a panic, it discards the batch. Forgotten, it leaves the batch to the next guard.
+#[repr(transparent)]
 pub struct WriteGuard<'a, K, V, S = DefaultHashBuilder>
 where
     K: Hash + Eq + Clone,
     V: Clone,
     S: BuildHasher + Clone,
 {
-    write: Write<'a, TwinMap<K, V, S>, Op<K, V>>,
+    write: Write<'a, Version<K, V, S>, Op<K, V>>,
 }
 
 /// A [`WriteGuard`] to come; made by [`Writer::guard_async`].
@@ -157,7 +53,7 @@ where
     V: Clone,
     S: BuildHasher + Clone,
 {
-    acquire: Acquire<'a, TwinMap<K, V, S>, Op<K, V>>,
+    acquire: Acquire<'a, Version<K, V, S>, Op<K, V>>,
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Writer<K, V, S> {
@@ -193,18 +89,21 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Writer<K, V, S> {
     }
 
     /// A reader that several threads may share.
-    pub fn shared_reader(&self) -> SharedReader<TwinMap<K, V, S>> {
+    pub fn shared_reader(&self) -> SharedReader<Version<K, V, S>> {
         self.twin.shared_reader()
     }
 
-    /// Leaves what falls out of the second copy to `take_old`.
-    pub(super) fn keep_old(&mut self) {
-        self.twin.keep_old();
+    /// A table that many threads write, over the same copies. Readers stay.
+    pub fn into_map(self) -> TwinMap<K, V, S> {
+        TwinMap::from_writer(self)
     }
 
-    /// What fell out of the second copy and is to be dropped.
-    pub(super) fn take_old(&mut self) -> Vec<Fallen<K, V>> {
-        self.twin.take_old()
+    pub(super) fn from_twin(twin: Twin<Version<K, V, S>, Op<K, V>>) -> Self {
+        Self { twin }
+    }
+
+    pub(super) fn into_twin(self) -> Twin<Version<K, V, S>, Op<K, V>> {
+        self.twin
     }
 
     /// The version that readers see. It counts the publishes.
@@ -219,32 +118,118 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Writer<K, V, S> {
 }
 
 impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> WriteGuard<'a, K, V, S> {
+    /// The same guard, as the engine lends it.
+    pub(super) fn wrap<'g>(write: &'g mut Write<'a, Version<K, V, S>, Op<K, V>>) -> &'g mut Self {
+        // SAFETY: a transparent wrapper of it.
+        unsafe { &mut *std::ptr::from_mut(write).cast::<Self>() }
+    }
+
+    /// What waits for the publish.
+    pub(super) fn log(&self) -> &VecDeque<Op<K, V>> {
+        self.write.log()
+    }
+
     /// Sets the value of a key; returns the old one.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         self.write.change(|map, log| map.put(log, key, value))
     }
 
-    /// Puts a value made from the old one in its place; returns the old one. Does nothing if the key is absent.
-    pub fn replace<Q>(&mut self, key: &Q, new: impl FnOnce(&V) -> V) -> Option<V>
+    /// Sets the value of a key that is absent; else says what is there.
+    pub fn insert_new(&mut self, key: K, value: V) -> Result<(), Rejected<V, V>> {
+        let hash = self.hash(&key);
+        match self.find(hash, &key) {
+            Some((_, current)) => Err(Rejected { current: current.clone(), value }),
+            None => {
+                self.put(hash, key, value);
+                Ok(())
+            }
+        }
+    }
+
+    /// What is there, or what is given.
+    pub fn get_or_insert(&mut self, key: K, value: V) -> V {
+        self.get_or_insert_with(key, || value)
+    }
+
+    /// What is there, or what is made.
+    pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> V {
+        let hash = self.hash(&key);
+        match self.find(hash, &key) {
+            Some((_, value)) => value.clone(),
+            None => self.put_shown(hash, key, make()),
+        }
+    }
+
+    /// Puts a value made from the old one in its place; returns the new one. Does nothing if the key is absent.
+    pub fn update<Q>(&mut self, key: &Q, update: impl FnOnce(&V) -> V) -> Option<V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let hash = self.hash(key);
         let (key, value) = self.find(hash, key)?;
-        let (key, value) = (key.clone(), new(value));
-        self.write.change(|map, log| map.put_hashed(log, hash, key, value))
+        let (key, value) = (key.clone(), update(value));
+        Some(self.put_shown(hash, key, value))
     }
 
-    /// Changes a clone of a value and puts it in its place; returns the old one. Does nothing if the key is absent.
-    pub fn update<Q>(&mut self, key: &Q, change: impl FnOnce(&mut V)) -> Option<V>
+    /// Changes a clone of a value and puts it in its place; returns the new one. Does nothing if the key is absent.
+    pub fn modify<Q>(&mut self, key: &Q, modify: impl FnOnce(&mut V)) -> Option<V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        self.replace(key, |old| {
+        self.update(key, |old| {
             let mut new = old.clone();
-            change(&mut new);
+            modify(&mut new);
             new
         })
+    }
+
+    /// [`update`](Self::update), or stores what is given; returns the new value.
+    pub fn update_or_insert(&mut self, key: K, update: impl FnOnce(&V) -> V, value: V) -> V {
+        self.update_or_insert_with(key, update, || value)
+    }
+
+    /// [`update`](Self::update), or stores what is made; returns the new value.
+    pub fn update_or_insert_with(
+        &mut self,
+        key: K,
+        update: impl FnOnce(&V) -> V,
+        make: impl FnOnce() -> V,
+    ) -> V {
+        let hash = self.hash(&key);
+        let value = self.find(hash, &key).map(|(_, value)| update(value));
+        let value = value.unwrap_or_else(make);
+        self.put_shown(hash, key, value)
+    }
+
+    /// The closure sees what is there, and says what is to be done.
+    pub fn compute(
+        &mut self,
+        key: K,
+        compute: impl FnOnce(Option<&V>) -> Compute<V>,
+    ) -> Computed<V> {
+        let hash = self.hash(&key);
+        let found = self.find(hash, &key).map(|(_, value)| value);
+        let (before, answer) = (found.cloned(), compute(found));
+        let after = match answer {
+            Compute::Keep => before.clone(),
+            Compute::Insert(value) => Some(self.put_shown(hash, key, value)),
+            Compute::Remove => {
+                self.remove(&key);
+                None
+            }
+        };
+        Computed { before, after }
+    }
+
+    pub(super) fn put(&mut self, hash: u64, key: K, value: V) -> Option<V> {
+        self.write.change(|map, log| map.put_hashed(log, hash, key, value))
+    }
+
+    /// The same; returns what was put in.
+    fn put_shown(&mut self, hash: u64, key: K, value: V) -> V {
+        let shown = value.clone();
+        self.put(hash, key, value);
+        shown
     }
 
     /// Removes a key; returns its value.
@@ -255,6 +240,18 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> WriteGuard<'a, 
         self.write.change(|map, log| map.remove(log, key))
     }
 
+    /// Removes a key whose value the closure agrees to: `Ok` of what was removed, `Err` of what stays.
+    pub fn remove_if<Q>(&mut self, key: &Q, agrees: impl FnOnce(&V) -> bool) -> Result<Option<V>, V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        match self.get(key) {
+            Some(value) if !agrees(value) => Err(value.clone()),
+            Some(_) => Ok(self.remove(key)),
+            None => Ok(None),
+        }
+    }
+
     /// Keeps the entries for which `keep` is true.
     pub fn retain(&mut self, keep: impl FnMut(&K, &V) -> bool) {
         self.write.change(|map, log| map.retain(log, keep));
@@ -263,6 +260,26 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> WriteGuard<'a, 
     /// Removes everything; keeps the memory.
     pub fn clear(&mut self) {
         self.write.change(|map, log| map.clear(log));
+    }
+
+    /// Stores many; returns how many keys were new.
+    pub fn insert_many(&mut self, entries: impl IntoIterator<Item = (K, V)>) -> usize {
+        let insert = |(key, value)| usize::from(self.insert(key, value).is_none());
+        entries.into_iter().map(insert).sum()
+    }
+
+    /// Removes many; returns how many were there.
+    pub fn remove_many<'q, Q>(&mut self, keys: impl IntoIterator<Item = &'q Q>) -> usize
+    where
+        Q: Hash + Equivalent<K> + ?Sized + 'q,
+    {
+        keys.into_iter().map(|key| usize::from(self.remove(key).is_some())).sum()
+    }
+
+    /// Puts this content in the place of all that is there.
+    pub fn replace_all(&mut self, content: impl IntoIterator<Item = (K, V)>) {
+        self.clear();
+        self.extend(content);
     }
 
     /// Makes room for so many more entries, in both copies.
@@ -301,16 +318,6 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> WriteGuard<'a, 
         self.write.discard();
     }
 
-    /// As [`Writer::take_old`].
-    pub(super) fn take_old(&mut self) -> Vec<Fallen<K, V>> {
-        self.write.take_old()
-    }
-
-    /// Gives up the changes behind the first `keep`; the copy is made anew before it is used again.
-    pub(super) fn take_back(&mut self, keep: usize) {
-        self.write.take_back(keep);
-    }
-
     /// How many changes wait for the publish.
     pub fn staged(&self) -> usize {
         self.write.staged()
@@ -331,9 +338,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Extend<(K, V)>
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Deref for WriteGuard<'_, K, V, S> {
-    type Target = TwinMap<K, V, S>;
+    type Target = Version<K, V, S>;
 
-    fn deref(&self) -> &TwinMap<K, V, S> {
+    fn deref(&self) -> &Version<K, V, S> {
         &self.write
     }
 }

@@ -4,7 +4,7 @@ use crate::chance::Place;
 use crate::context::{Context, Operation, fatal};
 use crate::thing::{Key, Thing, ignore};
 use quintet::TwinSet;
-use quintet::twin_map::{Builder, InertMap};
+use quintet::twin_map::InertMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub(crate) fn operations() -> Vec<Operation> {
@@ -34,7 +34,7 @@ fn twin_set(context: &Context) {
             write.publish();
         }
         if context.chance.one_in(3) {
-            guard = Some(reader.guard());
+            guard = Some(reader.pin());
         }
         guard.iter().flat_map(|guard| guard.iter()).for_each(|thing| ignore(thing.key()));
     }
@@ -49,7 +49,8 @@ fn check(map: &InertMap<u64, Vec<u64>>) {
 }
 
 fn inert(context: &Context) {
-    let (mut writer, reader) = Builder::new().capacity(context.world.mood.capacity).build_inert();
+    let (mut writer, reader) =
+        InertMap::builder().capacity(context.world.mood.capacity).build_inert();
     let mut guard = None;
     for _ in 0..context.chance.below(16) {
         let Ok(mut write) = writer.guard_timeout(std::time::Duration::ZERO) else {
@@ -76,12 +77,12 @@ fn inert(context: &Context) {
         }
         writer.evicted().take(3).for_each(|value| ignore(value.len()));
         if context.chance.one_in(3) {
-            guard = Some(reader.guard());
+            guard = Some(reader.pin());
         }
         guard.iter().for_each(|guard| check(guard));
     }
     if context.chance.one_in(2) {
         drop(writer);
     }
-    check(&reader.guard());
+    check(&reader.pin());
 }

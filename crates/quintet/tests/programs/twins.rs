@@ -1,13 +1,11 @@
-//! `TwinMap`: readers, guards of all kinds, a writer or a front.
+//! `TwinMap`: readers, guards of all kinds, a writer or the table itself.
 
 use crate::chance::{Chance, Mood, Place};
 use crate::context::{Bench, Context, Family, Operation, Shelf, World, common, fatal, locked};
 use crate::kept::Kept;
 use crate::thing::{Key, Mix, Thing, ignore};
-use quintet::TwinMap;
-use quintet::twin_map::{
-    Builder, Entry, Front, MapReader, SharedReader, Stalled, WriteGuard, Writer,
-};
+use quintet::twin_map::{Entry, MapReader, SharedReader, Stalled, Version, WriteGuard, Writer};
+use quintet::{Compute, TwinMap};
 use std::convert::Infallible;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,14 +14,16 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context as Task, Waker};
 use std::time::Duration;
 
-type Map = TwinMap<Thing, Thing, Mix>;
+type Map = Version<Thing, Thing, Mix>;
+type Front = TwinMap<Thing, Thing, Mix>;
 type Write<'a> = WriteGuard<'a, Thing, Thing, Mix>;
 
-/// A map with all that is made of it once. A map with a front has guards for the time of an operation only: its writers wait for them.
+/// A map with all that is made of it once: a writer, or a table that is shared, called front here. A front has guards for the time of an operation only: its writers
+/// wait for them.
 pub(crate) struct TwinTable {
     /// Taken out by whoever writes.
     writer: Mutex<Option<Writer<Thing, Thing, Mix>>>,
-    front: Option<Front<Thing, Thing, Mix>>,
+    front: Option<Front>,
     reader: Mutex<MapReader<Thing, Thing, Mix>>,
     shared: SharedReader<Map>,
 }
@@ -36,12 +36,12 @@ impl Family for TwinTable {
     fn fresh(mood: &Mood, chance: &Chance) -> Self {
         let hasher = Mix { seed: chance.next(), mask: mood.hash_mask };
         let stalled = *chance.of(&[Stalled::Wait, Stalled::Copy]);
-        let builder = Builder::new().hasher(hasher).stalled(stalled).capacity(mood.capacity);
+        let builder = TwinMap::builder().hasher(hasher).stalled(stalled).capacity(mood.capacity);
         let builder = if chance.one_in(3) { builder.fences() } else { builder };
-        let (writer, reader) = builder.build();
+        let (writer, reader) = builder.build().split();
         let shared = writer.shared_reader();
         let (writer, front) =
-            if chance.one_in(3) { (None, Some(writer.into_front())) } else { (Some(writer), None) };
+            if chance.one_in(3) { (None, Some(writer.into_map())) } else { (Some(writer), None) };
         Self { writer: Mutex::new(writer), front, reader: Mutex::new(reader), shared }
     }
     fn own(&'static self) -> Self::Own {
@@ -99,7 +99,7 @@ fn reads() -> Vec<Operation> {
             let seat = context.seat::<TwinTable>();
             let reader = seat.inside().handle();
             let _reading = Reading::new(context);
-            let guard = reader.guard();
+            let guard = reader.pin();
             look(context, &guard);
             Context::enter_from(Place::Closure);
             look(context, &guard);
@@ -107,7 +107,7 @@ fn reads() -> Vec<Operation> {
         ("read by the shared reader", |context| {
             let table = context.table::<TwinTable>();
             let _reading = Reading::new(context);
-            let guard = table.shared.guard();
+            let guard = table.shared.pin();
             look(context, &guard);
         }),
         ("stash a guard", |context| {
@@ -115,20 +115,20 @@ fn reads() -> Vec<Operation> {
             if seat.owner().front.is_some() {
                 return;
             }
-            let held = Kept::new(seat, |seat| seat.inside().handle().guard());
+            let held = Kept::new(seat, |seat| seat.inside().handle().pin());
             context.stash(move || walk(held.inside()));
         }),
         ("stash a shared guard", |context| {
             let table = context.table::<TwinTable>();
             if table.front.is_none() {
-                let held = Kept::new(table, |table| table.shared.guard());
+                let held = Kept::new(table, |table| table.shared.pin());
                 context.stash(move || walk(held.inside()));
             }
         }),
         ("stash an owned guard", |context| {
             let table = context.table::<TwinTable>();
             if table.front.is_none() {
-                let held = table.shared.owned_guard();
+                let held = table.shared.owned_pin();
                 context.stash(move || walk(&held));
             }
         }),
@@ -145,7 +145,7 @@ fn reads() -> Vec<Operation> {
             let seat = context.seat::<TwinTable>();
             let reader = seat.inside().handle();
             if context.world.mood.forgets && seat.owner().front.is_none() {
-                std::mem::forget(reader.guard());
+                std::mem::forget(reader.pin());
             }
         }),
     ]
@@ -224,8 +224,8 @@ fn change(context: &Context, write: &mut Write<'_>) {
     match context.chance.below(14) {
         0..3 => drop(write.insert(Thing::new(key.0), thing())),
         3 => drop(write.remove(&key)),
-        4 => drop(write.replace(&key, |old| Thing::new(old.key() + thing().key()))),
-        5 => drop(write.update(&key, |old| *old = thing())),
+        4 => drop(write.update(&key, |old| Thing::new(old.key() + thing().key()))),
+        5 => drop(write.modify(&key, |old| *old = thing())),
         6 => retain(context, write),
         7 => write.clear(),
         8 => write.reserve(context.chance.below(100)),
@@ -281,7 +281,7 @@ impl Drop for Committing<'_> {
 }
 
 /// Works with a front, unless this thread holds what others wait for: a guard, a lock around `matches`, another front.
-fn with_front(context: &Context, work: impl FnOnce(&Front<Thing, Thing, Mix>)) {
+fn with_front(context: &Context, work: impl FnOnce(&Front)) {
     let table = context.table::<TwinTable>();
     let (own, outer) = (Arc::as_ptr(&table).addr(), context.committing.get());
     let crosswise = ![0, own].contains(&outer) && context.world.mood.threads > 1;
@@ -297,33 +297,65 @@ fn with_front(context: &Context, work: impl FnOnce(&Front<Thing, Thing, Mix>)) {
 
 fn fronts() -> Vec<Operation> {
     vec![
-        ("commit", |context| {
+        ("write many", |context| {
             let entry = |_| {
                 Context::enter_from(Place::Iterator);
-                let value = (!context.chance.one_in(3)).then(|| Thing::new(context.key()));
-                (Thing::new(context.key()), value)
+                (Thing::new(context.key()), Thing::new(context.key()))
             };
             let batch: Vec<_> = (0..context.chance.below(12)).map(entry).collect();
-            with_front(context, |front| ignore(front.commit(batch)));
+            with_front(context, |front| ignore(front.insert_many(batch)));
         }),
-        ("commit one", |context| {
+        ("write one", |context| {
             let key = Thing::new(context.key());
             with_front(context, |front| ignore(front.insert(key, Thing::new(1))));
         }),
-        ("commit a removal", |context| {
+        ("remove one", |context| {
+            let key = Key(context.key());
+            with_front(context, |front| ignore(front.remove(&key)));
+        }),
+        ("compute", |context| {
             let key = Thing::new(context.key());
-            with_front(context, |front| ignore(front.remove(key)));
+            let answer = |found: Option<&Thing>| {
+                found.map(Thing::key);
+                Context::enter_from(Place::Closure);
+                match context.chance.below(3) {
+                    0 => Compute::Keep,
+                    1 => Compute::Remove,
+                    _ => Compute::Insert(Thing::new(2)),
+                }
+            };
+            with_front(context, |front| ignore(front.compute(key, answer)));
+        }),
+        ("retain", |context| {
+            with_front(context, |front| {
+                front.retain(|key, value| {
+                    Context::enter_from(Place::Closure);
+                    key.key() + value.key() > 3 && !context.chance.one_in(3)
+                });
+            });
         }),
         ("ask a front", |context| {
-            with_front(context, |front| drop((front.version(), front.reader(), front.clone())));
-        }),
-        ("the writer of a front", |context| {
             with_front(context, |front| {
-                front.with_writer(|writer| {
-                    if let Ok(write) = writer.try_guard() {
-                        batch(context, write);
+                ignore((front.version(), front.len(), front.stats(), front.memory_bytes()));
+                drop(front.handle());
+            });
+        }),
+        ("read by a front", |context| {
+            let table = context.table::<TwinTable>();
+            let Some(front) = &table.front else { return };
+            let _reading = Reading::new(context);
+            look(context, &front.pin());
+            front.get(&Key(context.key())).iter().for_each(|value| ignore(value.key()));
+            front.iter().take(3).for_each(|entry| ignore(entry.0.key() + entry.1.key()));
+        }),
+        ("a batch of a front", |context| {
+            with_front(context, |front| {
+                let outcome = front.try_batch(|write| {
+                    for _ in 0..context.chance.below(8) {
+                        change(context, write);
                     }
                 });
+                ignore(outcome);
             });
         }),
     ]

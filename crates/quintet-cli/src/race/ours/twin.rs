@@ -1,7 +1,8 @@
 //! Our two-copy map behind the rivals' trait: as it comes, with fences, and through a shared handle.
 
 use quintet::twin_map::{
-    Builder, Guard, MapReader, SharedGuard, SharedReader, TwinMap, Writer as TwinWriter,
+    MapReader, ReadGuard, SharedGuard, SharedReader, TwinMap, TwinMapBuilder, Version,
+    Writer as TwinWriter,
 };
 use quintet_rivals::read_mostly::{self, Reader, Writer};
 use quintet_rivals::{Hasher, Kind, Label};
@@ -9,7 +10,8 @@ use std::sync::Arc;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-type Map<T> = TwinMap<<T as Kind>::Key, <T as Kind>::Value, Hasher>;
+type Map<T> = Version<<T as Kind>::Key, <T as Kind>::Value, Hasher>;
+type Options<T> = TwinMapBuilder<<T as Kind>::Key, <T as Kind>::Value, Hasher>;
 
 /// A change that waits for its publish.
 enum Change<T: Kind> {
@@ -25,8 +27,8 @@ pub(crate) struct Batches<T: Kind> {
 }
 
 impl<T: Kind> Batches<T> {
-    fn new(builder: Builder) -> Self {
-        let (writer, reader) = builder.hasher(Hasher::default()).build();
+    fn new(builder: Options<T>) -> Self {
+        let (writer, reader) = builder.build().split();
         Self { writer, reader, changes: Vec::new() }
     }
 
@@ -52,8 +54,9 @@ macro_rules! contestants {
             type Reader = $reader<T>;
 
             fn with_capacity(capacity: usize) -> Self {
-                let options: fn(Builder) -> Builder = $options;
-                Self(Batches::new(options(Builder::new().capacity(capacity))))
+                let options: fn(Options<T>) -> Options<T> = $options;
+                let builder = TwinMap::builder().hasher(Hasher::default()).capacity(capacity);
+                Self(Batches::new(options(builder)))
             }
             fn reader(&self) -> $reader<T> {
                 let make: fn(&MapReader<T::Key, T::Value, Hasher>) -> $reader<T> = $make;
@@ -76,7 +79,7 @@ contestants! {
     /// As it comes.
     Twin = "quintet", |builder| builder, Own, |reader| Own(reader.clone());
     /// With fences instead of the process-wide barrier.
-    Fences = "quintet (fence)", Builder::fences, Own, |reader| Own(reader.clone());
+    Fences = "quintet (fence)", TwinMapBuilder::fences, Own, |reader| Own(reader.clone());
     /// Through a handle that all threads share.
     Shared = "quintet (shared)", |builder| builder, Common, |reader| Common(Arc::new(reader.shared()));
 }
@@ -92,7 +95,7 @@ impl<T: Kind> Reader<T> for Own<T> {
 
     #[inline(always)]
     fn enter(&mut self) -> OwnGuard<'_, T> {
-        OwnGuard(self.0.guard())
+        OwnGuard(self.0.pin())
     }
 }
 
@@ -101,12 +104,12 @@ impl<T: Kind> Reader<T> for Common<T> {
 
     #[inline(always)]
     fn enter(&mut self) -> CommonGuard<'_, T> {
-        CommonGuard(self.0.guard())
+        CommonGuard(self.0.pin())
     }
 }
 
 /// A read section.
-pub(crate) struct OwnGuard<'a, T: Kind>(Guard<'a, Map<T>>);
+pub(crate) struct OwnGuard<'a, T: Kind>(ReadGuard<'a, Map<T>>);
 
 /// A read section of a shared handle.
 pub(crate) struct CommonGuard<'a, T: Kind>(SharedGuard<'a, Map<T>>);

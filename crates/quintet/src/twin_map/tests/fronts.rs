@@ -1,35 +1,37 @@
 //! Many writers.
 
 use super::super::*;
-use crate::sync::{AtomicBool, Ordering, thread};
+use crate::sync::{Arc, AtomicBool, Ordering, thread};
 use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[test]
 fn many_writers_lose_nothing_and_share_versions() {
-    let (writer, reader) = new::<u64, u64>();
-    let front = writer.into_front();
+    let map = Arc::new(TwinMap::<u64, u64>::new());
     let threads: Vec<_> = (0..4u64)
         .map(|thread| {
-            let front = front.clone();
-            let reader = reader.clone();
+            let map = Arc::clone(&map);
             thread::spawn(move || {
+                let reader = map.handle();
                 for n in 0..200 {
                     let key = thread * 1000 + n;
-                    let version = front.commit([(key, Some(n)), (key + 500, Some(n))]).unwrap();
-                    let guard = reader.guard();
-                    assert!(guard.version() >= version);
-                    assert_eq!(guard.get(&key), Some(&n), "published when commit returns");
+                    map.batch(|write| write.extend([(key, n), (key + 500, n)]));
+                    let guard = reader.pin();
+                    assert_eq!(guard.get(&key), Some(&n), "published when batch returns");
+                    assert!(map.version() >= guard.version());
                     drop(guard);
-                    front.remove(key + 500).unwrap();
+                    assert_eq!(map.remove(&(key + 500)), Some(n));
+                    assert!(!reader.contains_key(&(key + 500)));
                 }
             })
         })
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    assert_eq!(reader.guard().len(), 800);
-    assert!(front.version() <= 1600);
-    front.with_writer(|writer| writer.guard().clear());
-    assert!(front.reader().guard().is_empty());
+    assert_eq!(map.len(), 800);
+    assert!(map.version() <= 1600);
+    assert_eq!(map.stats().rebuilds, 0);
+    map.clear();
+    assert!(map.handle().pin().is_empty());
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,19 +46,31 @@ impl Hash for Sour {
     }
 }
 
-/// A batch that panics is left out whole, and told so.
+/// A batch that panics is left out whole, and its writer gets the panic.
 #[test]
 fn a_batch_that_panics_is_left_out_alone() {
-    let (writer, reader) = new::<Sour, u64>();
-    let front = writer.into_front();
-    front.insert(Sour(1), 1).unwrap();
+    let map = TwinMap::<Sour, u64>::new();
+    map.insert(Sour(1), 1);
     SOUR.store(true, Ordering::Relaxed);
-    let batch = [(Sour(2), Some(2)), (Sour(13), Some(13))];
-    assert_eq!(front.commit(batch), Err(BatchPanicked));
-    front.insert(Sour(3), 3).unwrap();
+    let batch = [(Sour(2), 2), (Sour(13), 13)];
+    assert!(catch_unwind(AssertUnwindSafe(|| map.insert_many(batch))).is_err());
+    map.insert(Sour(3), 3);
     SOUR.store(false, Ordering::Relaxed);
-    let guard = reader.guard();
-    let mut keys: Vec<u64> = guard.keys().map(|key| key.0).collect();
+    let mut keys: Vec<u64> = map.keys().map(|key| key.0).collect();
     keys.sort_unstable();
     assert_eq!(keys, [1, 3]);
+}
+
+/// A thread keeps one seat per table, and gives it up when the table is gone.
+#[test]
+fn a_thread_gives_up_the_seats_of_tables_that_are_gone() {
+    thread::spawn(|| {
+        for n in 0..20u64 {
+            let map = TwinMap::from([(n, n)]);
+            assert_eq!(map.get(&n).as_deref(), Some(&n));
+            assert_eq!(local::seats(), 1);
+        }
+    })
+    .join()
+    .unwrap();
 }

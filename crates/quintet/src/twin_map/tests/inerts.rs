@@ -88,11 +88,11 @@ fn all_live(map: &InertMap<Counted, Counted>) -> bool {
 
 fn run(seed: u64, live: &'static AtomicU64) {
     let mut rng = Rng::with_seed(seed);
-    let (mut writer, reader) = Builder::new().build_inert::<Counted, Counted>();
+    let (mut writer, reader) = InertMap::<Counted, Counted>::builder().build_inert();
     let (mut published, mut staged) = (HashMap::new(), HashMap::new());
     for _ in 0..rng.usize(1..80) {
         let mut write = writer.guard();
-        let held = reader.owned_guard();
+        let held = reader.owned_pin();
         for _ in 0..rng.usize(0..8) {
             step(&mut rng, &mut write, &mut staged, live);
         }
@@ -115,7 +115,7 @@ fn run(seed: u64, live: &'static AtomicU64) {
                 published = staged.clone();
             }
         }
-        let guard = reader.guard();
+        let guard = reader.pin();
         assert_eq!(guard.len(), published.len());
         assert!(guard.iter().all(|(key, value)| published[&key.look()] == value.look()));
         drop(guard);
@@ -126,11 +126,11 @@ fn run(seed: u64, live: &'static AtomicU64) {
         assert!(all_live(&held));
     }
     if rng.bool() {
-        let old = reader.owned_guard();
+        let old = reader.owned_pin();
         writer.guard().clear();
         drop(writer);
         assert!(all_live(&old));
-        assert!(reader.guard().is_empty() || !old.is_empty());
+        assert!(reader.pin().is_empty() || !old.is_empty());
     } else {
         drop(reader);
     }
@@ -149,13 +149,13 @@ fn shared_values_are_dropped_once_and_not_early() {
 fn readers_look_while_shared_values_come_and_go() {
     static LIVE: AtomicU64 = AtomicU64::new(0);
     static STOP: AtomicBool = AtomicBool::new(false);
-    let (mut writer, reader) = Builder::new().build_inert::<u64, Counted>();
+    let (mut writer, reader) = InertMap::<u64, Counted>::builder().build_inert();
     let threads: Vec<_> = (0..2)
         .map(|_| {
             let reader = reader.clone();
             thread::spawn(move || {
                 while !STOP.load(Ordering::Relaxed) {
-                    let guard = reader.guard();
+                    let guard = reader.pin();
                     assert!(guard.iter().all(|(key, value)| value.look() % 16 == *key));
                 }
             })

@@ -17,7 +17,7 @@ fn expect_both<S: std::hash::BuildHasher + Clone>(
     expected: &[(u64, &str)],
 ) {
     for _ in 0..2 {
-        let guard = reader.guard();
+        let guard = reader.pin();
         let mut seen: Vec<(u64, &str)> = guard.iter().map(|(k, v)| (*k, v.as_str())).collect();
         seen.sort_unstable();
         assert_eq!(seen, expected);

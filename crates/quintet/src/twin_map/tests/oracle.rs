@@ -18,12 +18,12 @@ fn step(rng: &mut Rng, write: &mut WriteGuard<'_, u64, u64>, staged: &mut HashMa
         0..=6 => assert_eq!(write.insert(key, value), staged.insert(key, value)),
         7..=10 => assert_eq!(write.remove(&key), staged.remove(&key)),
         11 => {
-            let old = write.replace(&key, |old| old ^ 1);
-            assert_eq!(old, staged.get(&key).copied());
+            let new = write.update(&key, |old| old ^ 1);
             staged.entry(key).and_modify(|held| *held ^= 1);
+            assert_eq!(new, staged.get(&key).copied());
         }
         12 => {
-            write.update(&key, |held| *held += 1);
+            write.modify(&key, |held| *held += 1);
             staged.entry(key).and_modify(|held| *held += 1);
         }
         13 => {
@@ -59,16 +59,16 @@ fn step(rng: &mut Rng, write: &mut WriteGuard<'_, u64, u64>, staged: &mut HashMa
     assert_eq!(write.len(), staged.len());
 }
 
-fn check(seen: &TwinMap<u64, u64>, expected: &HashMap<u64, u64>) {
+fn check(seen: &Version<u64, u64>, expected: &HashMap<u64, u64>) {
     assert_eq!(seen.len(), expected.len());
     assert!(seen.iter().all(|(key, value)| expected.get(key) == Some(value)));
     assert!((0..42).all(|key| seen.get(&key) == expected.get(&key)));
     assert_eq!(seen.keys().count(), seen.values().len());
 }
 
-fn run(seed: u64, builder: Builder) {
+fn run(seed: u64, builder: TwinMapBuilder<u64, u64>) {
     let mut rng = Rng::with_seed(seed);
-    let (mut writer, reader) = builder.build::<u64, u64>();
+    let (mut writer, reader) = builder.build().split();
     let mut model = Model::default();
     let mut version = 0;
     for _ in 0..200 {
@@ -93,7 +93,7 @@ fn run(seed: u64, builder: Builder) {
                 model.published = model.staged.clone();
             }
         }
-        let guard = reader.guard();
+        let guard = reader.pin();
         assert_eq!(guard.version(), version);
         check(&guard, &model.published);
     }
@@ -103,9 +103,9 @@ fn run(seed: u64, builder: Builder) {
 #[test]
 fn random_batches_agree_with_std() {
     for seed in 0..60 {
-        run(seed, Builder::new());
-        run(seed, Builder::new().stalled(Stalled::Copy).capacity(100));
-        run(seed, Builder::new().fences().pages(Pages::Small));
+        run(seed, TwinMap::builder());
+        run(seed, TwinMap::builder().stalled(Stalled::Copy).capacity(100));
+        run(seed, TwinMap::builder().fences().pages(Pages::Small));
     }
 }
 
@@ -113,18 +113,18 @@ fn random_batches_agree_with_std() {
 fn large_copies_lie_in_mappings_and_come_back() {
     let entries = 300_000;
     for pages in [Pages::Huge, Pages::Small] {
-        let (mut writer, reader) = Builder::new().pages(pages).build::<u64, u64>();
+        let (mut writer, reader) = TwinMap::<u64, u64>::builder().pages(pages).build().split();
         let mut write = writer.guard();
         write.extend((0..entries).map(|n| (n, n)));
-        assert!(write.allocated_bytes() > 4 << 20);
+        assert!(write.memory_bytes() > 4 << 20);
         write.publish();
         let mut write = writer.guard();
         write.retain(|key, _| key % 100 == 0);
         write.shrink_to_fit();
         write.publish();
         drop(writer.guard());
-        let guard = reader.guard();
-        assert!(guard.allocated_bytes() < 1 << 20, "removed memory returns");
+        let guard = reader.pin();
+        assert!(guard.memory_bytes() < 1 << 20, "removed memory returns");
         assert!((0..entries).all(|n| guard.get(&n) == (n % 100 == 0).then_some(&n)));
     }
 }
@@ -140,9 +140,9 @@ fn borrowed_keys_sets_and_conversions() {
     let mut write = writer.guard();
     assert_eq!(write.remove("a"), Some(1));
     write.publish();
-    assert!(reader.guard().contains_key("b"));
-    assert_eq!(reader.guard().get("a"), None);
-    assert_ne!(*reader.guard(), same);
+    assert!(reader.pin().contains_key("b"));
+    assert_eq!(reader.pin().get("a"), None);
+    assert_ne!(*reader.pin(), *same.pin());
 
     let (mut writer, reader) = TwinSet::<String>::new().split();
     let mut write = writer.guard();
@@ -152,14 +152,14 @@ fn borrowed_keys_sets_and_conversions() {
     write.retain(|element| element != "z");
     assert!(write.contains("y"));
     write.publish();
-    assert_eq!(reader.guard().get("x").map(String::as_str), Some("x"));
-    assert_eq!(reader.guard().len(), 2);
+    assert_eq!(reader.pin().get("x").map(String::as_str), Some("x"));
+    assert_eq!(reader.pin().len(), 2);
     assert_eq!(writer.stats().published, 1);
 }
 
 #[test]
 fn out_of_memory_is_an_error_value() {
-    let (mut writer, reader) = new::<u64, u64>();
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
     let mut write = writer.guard();
     write.insert(1, 1);
     assert_eq!(write.try_reserve(usize::MAX / 2), Err(crate::AllocError::CapacityOverflow));
@@ -168,5 +168,5 @@ fn out_of_memory_is_an_error_value() {
         Err(crate::AllocError::OutOfMemory { .. } | crate::AllocError::CapacityOverflow)
     ));
     write.publish();
-    assert_eq!(reader.guard().get(&1), Some(&1));
+    assert_eq!(reader.pin().get(&1), Some(&1));
 }

@@ -18,12 +18,12 @@ impl<const FENCES: bool, const COPY: bool> SnapshotUnderTest for Map<FENCES, COP
     type Reader = Handle;
 
     fn pair() -> Pair {
-        let mut builder = Builder::new();
+        let mut builder = TwinMap::builder();
         if FENCES {
             builder = builder.fences();
         }
         let stalled = if COPY { Stalled::Copy } else { Stalled::Wait };
-        let (writer, reader) = builder.stalled(stalled).build();
+        let (writer, reader) = builder.stalled(stalled).build().split();
         (writer, Handle(reader))
     }
 }
@@ -43,11 +43,11 @@ impl SnapshotWriter for Writer<u64, u64> {
 
 impl SnapshotReader for Handle {
     fn with_guard(&mut self, show: &mut dyn FnMut(&dyn View)) {
-        show(&self.0.guard());
+        show(&self.0.pin());
     }
 }
 
-impl View for Guard<'_, TwinMap<u64, u64>> {
+impl View for ReadGuard<'_, Version<u64, u64>> {
     fn get(&self, key: u64) -> Cell {
         (**self).get(&key).copied()
     }

@@ -26,7 +26,7 @@ fn panics<R>(f: impl FnOnce() -> R) -> bool {
 /// values were read.
 #[test]
 fn a_forgotten_write_guard_leaves_its_batch_to_the_next() {
-    let (mut writer, reader) = new::<u64, String>();
+    let (mut writer, reader) = TwinMap::<u64, String>::new().split();
     for round in 0..4 {
         let mut write = writer.guard();
         write.insert(1, format!("first {round}"));
@@ -56,7 +56,7 @@ impl Drop for Bomb {
 /// A value whose drop panicked in the replay made the copies differ for ever.
 #[test]
 fn a_drop_that_panics_in_the_replay_leaves_both_copies_equal() {
-    let (mut writer, reader) = new::<u64, Bomb>();
+    let (mut writer, reader) = TwinMap::<u64, Bomb>::new().split();
     writer.guard().extend([(1, Bomb(13)), (2, Bomb(2))]);
     let mut write = writer.guard();
     std::mem::forget(write.insert(1, Bomb(1)));
@@ -65,7 +65,7 @@ fn a_drop_that_panics_in_the_replay_leaves_both_copies_equal() {
     FUSE.set(1);
     assert!(panics(|| drop(writer.guard())), "the user's panic is told");
     for _ in 0..3 {
-        let guard = reader.guard();
+        let guard = reader.pin();
         assert_eq!(guard.get(&1), Some(&Bomb(1)));
         assert_eq!(guard.len(), 3);
         drop(guard);
@@ -95,7 +95,7 @@ impl Hash for Fragile {
 #[test]
 fn hash_and_eq_that_panic_lose_nothing() {
     for fuse in 1..200 {
-        let (mut writer, reader) = new::<Fragile, u64>();
+        let (mut writer, reader) = TwinMap::<Fragile, u64>::new().split();
         FUSE.set(0);
         writer.guard().extend((0..20).map(|n| (Fragile(n), n)));
         drop(writer.guard());
@@ -119,7 +119,7 @@ fn hash_and_eq_that_panic_lose_nothing() {
             continue; // no copy could be had: discarded, as told
         }
         for _ in 0..2 {
-            let guard = reader.guard();
+            let guard = reader.pin();
             let mut seen: Vec<u64> = guard.values().copied().collect();
             seen.sort_unstable();
             assert_eq!(seen, expected, "fuse {fuse}");
@@ -135,7 +135,7 @@ fn hash_and_eq_that_panic_lose_nothing() {
 fn eq_that_panics_in_the_replay_rebuilds_the_copy() {
     let mut rebuilt = 0;
     for fuse in 1..40 {
-        let (mut writer, reader) = new::<Fragile, u64>();
+        let (mut writer, reader) = TwinMap::<Fragile, u64>::new().split();
         FUSE.set(0);
         writer.guard().extend((0..20).map(|n| (Fragile(n), n)));
         let mut write = writer.guard();
@@ -149,7 +149,7 @@ fn eq_that_panics_in_the_replay_rebuilds_the_copy() {
         rebuilt += writer.stats().rebuilds;
         let expected = |n| if n < 10 { n } else { n + 100 };
         for _ in 0..2 {
-            let guard = reader.guard();
+            let guard = reader.pin();
             assert_eq!(guard.len(), 29);
             assert!((1..30).all(|n| guard.get(&Fragile(n)) == Some(&expected(n))));
             drop(guard);
@@ -162,18 +162,18 @@ fn eq_that_panics_in_the_replay_rebuilds_the_copy() {
 /// A panic in the middle of a batch published half of it.
 #[test]
 fn a_panic_while_writing_discards_the_batch() {
-    let (mut writer, reader) = new::<u64, String>();
+    let (mut writer, reader) = TwinMap::<u64, String>::new().split();
     writer.guard().insert(1, "kept".to_owned());
     assert!(panics(|| {
         let mut write = writer.guard();
         write.insert(2, "half".to_owned());
-        write.update(&1, |_| panic!("the other half"));
+        write.modify(&1, |_| panic!("the other half"));
     }));
     expect_both(&mut writer, &reader, &[(1, "kept")]);
     // Caught inside, the operation alone has not happened.
     let mut write = writer.guard();
     write.insert(3, "more".to_owned());
-    assert!(panics(|| write.update(&1, |_| panic!("not this"))));
+    assert!(panics(|| write.modify(&1, |_| panic!("not this"))));
     assert!(panics(|| write.retain(|key, _| if *key == 3 { panic!("nor this") } else { true })));
     write.publish();
     expect_both(&mut writer, &reader, &[(1, "kept"), (3, "more")]);
@@ -195,7 +195,8 @@ impl BuildHasher for Liar {
 /// nothing else happens.
 #[test]
 fn a_hasher_that_lies_is_safe() {
-    let (mut writer, reader) = Builder::new().hasher(Liar::default()).build::<String, String>();
+    let (mut writer, reader) =
+        TwinMap::<String, String>::builder().hasher(Liar::default()).build().split();
     for round in 0..200u64 {
         let mut write = writer.guard();
         for n in 0..5 {
@@ -203,7 +204,7 @@ fn a_hasher_that_lies_is_safe() {
             write.remove(&format!("{}", (round * 5 + n) % 23));
         }
         write.publish();
-        let guard = reader.guard();
+        let guard = reader.pin();
         assert_eq!(guard.iter().count(), guard.len());
     }
 }
@@ -228,7 +229,7 @@ impl Hash for Fickle {
 fn a_replay_that_ends_differently_is_noticed() {
     let odd = Arc::new(AtomicBool::new(false));
     let key = |n| Fickle(n, Arc::clone(&odd));
-    let (mut writer, reader) = new::<Fickle, u64>();
+    let (mut writer, reader) = TwinMap::<Fickle, u64>::new().split();
     writer.guard().extend((0..10).map(|n| (key(n), n)));
     let mut write = writer.guard();
     write.remove(&key(3));
@@ -239,7 +240,7 @@ fn a_replay_that_ends_differently_is_noticed() {
     odd.store(false, Ordering::Relaxed);
     write.publish();
     assert_eq!(writer.stats().rebuilds, 1);
-    let guard = reader.guard();
+    let guard = reader.pin();
     assert_eq!(guard.len(), 9);
     assert_eq!((guard.get(&key(3)), guard.get(&key(4))), (None, Some(&40)));
 }
@@ -253,14 +254,14 @@ fn values_with_interior_mutability_are_not_shared() {
             Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
         }
     }
-    let (mut writer, reader) = new::<u64, Counter>();
+    let (mut writer, reader) = TwinMap::<u64, Counter>::new().split();
     writer.guard().insert(1, Counter(AtomicU64::new(0)));
-    let first = reader.guard().get(&1).map(std::ptr::from_ref);
-    reader.guard()[&1].0.fetch_add(5, Ordering::Relaxed);
+    let first = reader.pin().get(&1).map(std::ptr::from_ref);
+    reader.pin()[&1].0.fetch_add(5, Ordering::Relaxed);
     writer.guard().publish();
-    let second = reader.guard().get(&1).map(std::ptr::from_ref);
+    let second = reader.pin().get(&1).map(std::ptr::from_ref);
     assert_ne!(first, second);
-    assert_eq!(reader.guard()[&1].0.load(Ordering::Relaxed), 0, "each copy has its own");
+    assert_eq!(reader.pin()[&1].0.load(Ordering::Relaxed), 0, "each copy has its own");
 }
 
 /// The same with values that own memory: one list, freed twice.
@@ -284,7 +285,7 @@ fn values_that_own_memory_are_freed_once_each() {
             LIVE.fetch_sub(1, Ordering::Relaxed);
         }
     }
-    let (mut writer, reader) = new::<u64, Counted>();
+    let (mut writer, reader) = TwinMap::<u64, Counted>::new().split();
     for round in 0..50u64 {
         let mut write = writer.guard();
         write.insert(round % 7, Counted::new(vec![round]));
@@ -292,7 +293,7 @@ fn values_that_own_memory_are_freed_once_each() {
         if round % 11 == 0 {
             write.discard();
         }
-        reader.guard().values().for_each(|list| list.0.lock().unwrap().push(round));
+        reader.pin().values().for_each(|list| list.0.lock().unwrap().push(round));
     }
     drop(writer);
     drop(reader);
@@ -311,7 +312,7 @@ fn a_clone_that_panics_has_not_inserted() {
     }
     for fuse in 1..30 {
         FUSE.set(0);
-        let (mut writer, reader) = new::<u64, Heavy>();
+        let (mut writer, reader) = TwinMap::<u64, Heavy>::new().split();
         writer.guard().extend((0..5).map(|n| (n, Heavy(n))));
         let mut write = writer.guard();
         let mut expected = 5;
@@ -322,7 +323,7 @@ fn a_clone_that_panics_has_not_inserted() {
         FUSE.set(0);
         write.publish();
         writer.guard().publish();
-        let guard = reader.guard();
+        let guard = reader.pin();
         assert_eq!(guard.len(), expected);
         assert!(guard.iter().all(|(key, value)| *key == value.0));
     }

@@ -12,24 +12,24 @@ const SOON: Duration = Duration::from_millis(20);
 /// A guard held by this thread blocks the write after next, and says so instead of hanging.
 #[test]
 fn a_thread_does_not_wait_for_itself() {
-    for builder in [Builder::new(), Builder::new().fences()] {
-        let (mut writer, reader) = builder.build::<u64, u64>();
-        let guard = reader.guard();
+    for builder in [TwinMap::<u64, u64>::builder(), TwinMap::builder().fences()] {
+        let (mut writer, reader) = builder.build().split();
+        let guard = reader.pin();
         writer.guard().insert(1, 1);
         assert!(matches!(writer.guard_timeout(SOON).err(), Some(GuardError::WouldDeadlock)));
         assert!(matches!(writer.try_guard().err(), Some(GuardError::Occupied)));
         assert_eq!(guard.get(&1), None);
         drop(guard);
         writer.guard().insert(2, 2);
-        assert_eq!(reader.guard().len(), 2);
+        assert_eq!(reader.pin().len(), 2);
     }
 }
 
 #[test]
 #[should_panic(expected = "would wait for itself")]
 fn guard_panics_instead_of_waiting_for_its_own_thread() {
-    let (mut writer, reader) = new::<u64, u64>();
-    let _guard = reader.guard();
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
+    let _guard = reader.pin();
     writer.guard().insert(1, 1);
     writer.guard();
 }
@@ -37,26 +37,26 @@ fn guard_panics_instead_of_waiting_for_its_own_thread() {
 /// A forgotten guard is as good as a held one, until its handle is dropped.
 #[test]
 fn a_forgotten_read_guard_ends_with_its_handle() {
-    let (mut writer, reader) = new::<u64, u64>();
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
     let careless = reader.clone();
-    std::mem::forget(careless.guard());
-    std::mem::forget(careless.guard());
+    std::mem::forget(careless.pin());
+    std::mem::forget(careless.pin());
     writer.guard().insert(1, 1);
     assert!(matches!(writer.guard_timeout(SOON).err(), Some(GuardError::WouldDeadlock)));
     drop(careless);
     writer.guard().insert(2, 2);
-    assert_eq!(reader.guard().len(), 2);
+    assert_eq!(reader.pin().len(), 2);
 }
 
 /// Another thread's guard: the writer waits, and times out.
 #[test]
 fn a_reader_asleep_blocks_only_the_write_after_next() {
-    let (mut writer, reader) = new::<u64, u64>();
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
     let other = reader.clone();
     let (asleep, awake) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (asleep2, awake2) = (Arc::clone(&asleep), Arc::clone(&awake));
     let sleeper = thread::spawn(move || {
-        let guard = other.guard();
+        let guard = other.pin();
         asleep2.store(true, Ordering::Release);
         while !awake2.load(Ordering::Acquire) {
             thread::yield_now();
@@ -67,62 +67,64 @@ fn a_reader_asleep_blocks_only_the_write_after_next() {
         thread::yield_now();
     }
     writer.guard().insert(1, 1);
-    assert_eq!(reader.guard().get(&1), Some(&1), "one write goes through");
+    assert_eq!(reader.pin().get(&1), Some(&1), "one write goes through");
     assert!(matches!(writer.try_guard().err(), Some(GuardError::Occupied)));
     assert!(matches!(writer.guard_timeout(SOON).err(), Some(GuardError::TimedOut)));
     assert!(writer.stats().parks > 0);
-    assert_eq!(reader.guard().len(), 1, "readers never wait");
+    assert_eq!(reader.pin().len(), 1, "readers never wait");
     awake.store(true, Ordering::Release);
     writer.guard().insert(2, 2);
     sleeper.join().unwrap();
-    assert_eq!(reader.guard().len(), 2);
+    assert_eq!(reader.pin().len(), 2);
 }
 
 /// With `Stalled::Copy` the sleeper keeps its copy, and writing goes on; the copy is dropped when it leaves.
 #[test]
 fn a_reader_asleep_is_left_behind() {
     let value = Arc::new(());
-    let (mut writer, reader) = Builder::new().stalled(Stalled::Copy).build::<u64, Arc<()>>();
+    let (mut writer, reader) =
+        TwinMap::<u64, Arc<()>>::builder().stalled(Stalled::Copy).build().split();
     writer.guard().insert(0, Arc::clone(&value));
     drop(writer.guard());
-    let asleep = reader.owned_guard();
+    let asleep = reader.owned_pin();
     for n in 1..10 {
         writer.guard().insert(n, Arc::clone(&value));
     }
     assert_eq!(asleep.len(), 1);
-    assert_eq!(reader.guard().len(), 10);
+    assert_eq!(reader.pin().len(), 10);
     assert_eq!(writer.stats().left_behind, 1);
     let held = Arc::strong_count(&value);
     drop(asleep);
     writer.guard().remove(&1);
     drop(writer.guard());
     assert!(Arc::strong_count(&value) < held);
-    assert_eq!(reader.guard().len(), 9);
+    assert_eq!(reader.pin().len(), 9);
 }
 
 /// Both places behind the readable one are occupied: then it waits after all.
 #[test]
 fn two_readers_asleep_fill_all_places() {
-    let (mut writer, reader) = Builder::new().stalled(Stalled::Copy).build::<u64, u64>();
-    let first = reader.owned_guard();
+    let (mut writer, reader) =
+        TwinMap::<u64, u64>::builder().stalled(Stalled::Copy).build().split();
+    let first = reader.owned_pin();
     writer.guard().insert(1, 1);
-    let second = reader.owned_guard();
+    let second = reader.owned_pin();
     writer.guard().insert(2, 2);
     assert!(matches!(writer.guard_timeout(SOON).err(), Some(GuardError::TimedOut)));
-    assert_eq!((first.len(), second.len(), reader.guard().len()), (0, 1, 2));
+    assert_eq!((first.len(), second.len(), reader.pin().len()), (0, 1, 2));
     drop(second);
     writer.guard().insert(3, 3);
-    assert_eq!((first.len(), reader.guard().len()), (0, 3));
+    assert_eq!((first.len(), reader.pin().len()), (0, 3));
 }
 
 /// Dropping the writer waits for nobody; readers go on for ever.
 #[test]
 fn dropping_the_writer_never_blocks() {
-    let (mut writer, reader) = new::<u64, String>();
-    let old = reader.guard();
+    let (mut writer, reader) = TwinMap::<u64, String>::new().split();
+    let old = reader.pin();
     writer.guard().insert(1, "last".to_owned());
     let mut write = {
-        let new = reader.guard();
+        let new = reader.pin();
         assert_eq!(new.len(), 1);
         drop(new);
         drop(old);
@@ -130,19 +132,19 @@ fn dropping_the_writer_never_blocks() {
     };
     write.insert(2, "never seen".to_owned());
     std::mem::forget(write);
-    let held = reader.guard();
+    let held = reader.pin();
     drop(writer);
     assert!(reader.is_final());
     assert_eq!(held.len(), 1);
-    assert_eq!(reader.clone().guard().get(&1).map(String::as_str), Some("last"));
+    assert_eq!(reader.clone().pin().get(&1).map(String::as_str), Some("last"));
 }
 
 #[test]
 fn nested_guards_end_in_any_order() {
-    let (mut writer, reader) = new::<u64, u64>();
-    let mut guards = vec![reader.guard(), reader.guard()];
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
+    let mut guards = vec![reader.pin(), reader.pin()];
     writer.guard().insert(1, 1);
-    guards.extend([reader.guard(), reader.guard(), reader.guard()]);
+    guards.extend([reader.pin(), reader.pin(), reader.pin()]);
     assert_eq!(guards.iter().map(|guard| guard.len()).collect::<Vec<_>>(), [0, 0, 1, 1, 1]);
     for at in [0, 2, 0, 1] {
         assert!(writer.try_guard().is_err() || guards.iter().all(|guard| guard.version() == 1));
@@ -156,8 +158,8 @@ fn nested_guards_end_in_any_order() {
 
 #[test]
 fn owned_guards_travel() {
-    let (mut writer, reader) = new::<u64, u64>();
-    let guard = reader.owned_guard();
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
+    let guard = reader.owned_pin();
     writer.guard().insert(1, 1);
     let thread = thread::spawn(move || {
         assert_eq!((guard.len(), guard.version()), (0, 0));
@@ -169,7 +171,7 @@ fn owned_guards_travel() {
 
 #[test]
 fn a_version_is_waited_for() {
-    let (mut writer, reader) = new::<u64, u64>();
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
     assert!(matches!(reader.wait_for_timeout(1, SOON), Err(WaitError::TimedOut)));
     let other = reader.clone();
     let waiting = thread::spawn(move || other.wait_for(3).unwrap().get(&3).copied());
@@ -204,10 +206,10 @@ fn block_on<F: Future>(future: F) -> F::Output {
 
 #[test]
 fn a_task_waits_without_a_thread() {
-    let (mut writer, reader) = new::<u64, u64>();
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
     block_on(writer.guard_async()).unwrap().insert(1, 1);
     let guard = {
-        let old = reader.owned_guard();
+        let old = reader.owned_pin();
         block_on(writer.guard_async()).unwrap().insert(2, 2);
         old
     };
@@ -219,13 +221,13 @@ fn a_task_waits_without_a_thread() {
     });
     block_on(writer.guard_async()).unwrap().insert(3, 3);
     leaving.join().unwrap();
-    assert_eq!(reader.guard().len(), 3);
+    assert_eq!(reader.pin().len(), 3);
 }
 
 /// A thousand handles, made and dropped while the writer publishes.
 #[test]
 fn a_thousand_handles() {
-    let (mut writer, reader) = new::<u64, u64>();
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
     let readers: Vec<_> = (0..1_000).map(|_| reader.clone()).collect();
     let stop = Arc::new(AtomicBool::new(false));
     let seen = Arc::new(AtomicU64::new(0));
@@ -236,7 +238,7 @@ fn a_thousand_handles() {
                 while !stop.load(Ordering::Relaxed) {
                     for reader in own.iter().step_by(7) {
                         let fresh = reader.clone();
-                        let (old, new) = (reader.guard(), fresh.guard());
+                        let (old, new) = (reader.pin(), fresh.pin());
                         assert_eq!(old.get(&0).copied().unwrap_or(0), old.version());
                         assert!(new.version() >= old.version());
                         seen.fetch_max(new.version(), Ordering::Relaxed);
@@ -255,20 +257,20 @@ fn a_thousand_handles() {
     }
     stop.store(true, Ordering::Relaxed);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    assert!(readers.iter().all(|reader| reader.guard().version() == 200));
+    assert!(readers.iter().all(|reader| reader.pin().version() == 200));
 }
 
 /// One handle, many threads.
 #[test]
 fn a_shared_handle() {
-    let (mut writer, reader) = new::<u64, u64>();
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
     let shared = Arc::new(reader.shared());
     let threads: Vec<_> = (0..3)
         .map(|_| {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
-                while shared.guard().version() < 100 {
-                    let guard = shared.guard();
+                while shared.pin().version() < 100 {
+                    let guard = shared.pin();
                     assert_eq!(guard.get(&0).copied().unwrap_or(0), guard.version());
                 }
             })

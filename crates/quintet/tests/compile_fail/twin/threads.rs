@@ -1,5 +1,5 @@
 // Who may cross threads: see the table of `docs/soundness.md`.
-use quintet::TwinMap;
+use quintet::{TwinMap, TwinSet};
 use quintet::twin_map::*;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -7,11 +7,11 @@ use std::rc::Rc;
 fn send<T: Send>() {}
 fn sync<T: Sync>() {}
 
-type Plain = TwinMap<u64, u64>;
+type Plain = Version<u64, u64>;
 /// May move, not be shared.
-type Cells = TwinMap<u64, Cell<u64>>;
+type Cells = Version<u64, Cell<u64>>;
 /// May not move.
-type Counts = TwinMap<u64, Rc<u64>>;
+type Counts = Version<u64, Rc<u64>>;
 
 fn a_reader_is_not_sync() {
     send::<Reader<Plain>>();
@@ -39,11 +39,11 @@ fn a_shared_reader_drops_its_copies() {
 }
 
 fn a_guard_stays_on_its_thread() {
-    send::<Guard<'static, Plain>>(); //~ E0277
+    send::<ReadGuard<'static, Plain>>(); //~ E0277
 }
 
 fn a_guard_is_not_sync() {
-    sync::<Guard<'static, Plain>>(); //~ E0277
+    sync::<ReadGuard<'static, Plain>>(); //~ E0277
 }
 
 fn a_shared_guard_shares_its_copy() {
@@ -95,14 +95,32 @@ fn an_entry_moves() {
     send::<Entry<'static, 'static, u64, Rc<u64>, std::hash::RandomState>>(); //~ E0277
 }
 
-fn a_front_moves_its_entries() {
-    send::<Front<u64, u64>>();
-    sync::<Front<u64, u64>>();
-    sync::<Front<u64, Rc<u64>>>(); //~ E0277
+fn a_table_moves_its_entries() {
+    send::<TwinMap<u64, u64>>();
+    sync::<TwinMap<u64, u64>>();
+    sync::<TwinMap<u64, Rc<u64>>>(); //~ E0277
 }
 
-fn a_front_shares_its_copies_with_readers() {
-    send::<Front<u64, Cell<u64>>>(); //~ E0277
+fn a_table_shares_its_copies_with_readers() {
+    send::<TwinMap<u64, Cell<u64>>>(); //~ E0277
+}
+
+fn a_set_is_as_sync_as_its_elements() {
+    send::<TwinSet<u64>>();
+    sync::<TwinSet<u64>>();
+    sync::<TwinSet<Rc<u64>>>(); //~ E0277
+}
+
+fn a_ref_stays_on_its_thread() {
+    send::<Ref<'static, u64>>(); //~ E0277
+}
+
+fn a_ref_is_not_sync() {
+    sync::<Ref<'static, u64>>(); //~ E0277
+}
+
+fn an_iterator_of_refs_stays_on_its_thread() {
+    send::<Refs<'static, (u64, u64), u64>>(); //~ E0277
 }
 
 fn a_set_writer_moves_its_elements() {
@@ -122,12 +140,12 @@ fn a_map_of_duplicates_moves_its_entries() {
 }
 
 fn duplicates_have_no_cells() {
-    let _ = Builder::new().build_inert::<u64, u64>();
-    let _ = Builder::new().build_inert::<u64, std::sync::atomic::AtomicU64>(); //~ E0277
+    let _ = InertMap::<u64, u64>::builder().build_inert();
+    let _ = InertMap::<u64, std::sync::atomic::AtomicU64>::builder().build_inert(); //~ E0277
 }
 
 fn duplicates_have_no_mutex() {
-    let _ = Builder::new().build_inert::<u64, std::sync::Mutex<Vec<u64>>>(); //~ E0277
+    let _ = InertMap::<u64, std::sync::Mutex<Vec<u64>>>::builder().build_inert(); //~ E0277
 }
 
 fn an_iterator_shows_its_entries() {

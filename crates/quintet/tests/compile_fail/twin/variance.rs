@@ -4,7 +4,7 @@ use quintet::{TwinMap, TwinSet};
 use std::hash::{BuildHasher, RandomState};
 
 type Long = &'static str;
-type Map<T> = TwinMap<u64, T>;
+type Map<T> = Version<u64, T>;
 
 fn a_reader<'a>(reader: &'a MapReader<u64, Long>) {
     let _: &MapReader<u64, &'a str> = reader; //~ lifetime may not live long enough
@@ -18,12 +18,12 @@ fn a_shared_reader<'a>(reader: &'a SharedReader<Map<Long>>) {
     let _: &SharedReader<Map<&'a str>> = reader; //~ lifetime may not live long enough
 }
 
-fn a_guard_is_not_lengthened<'a>(guard: &'a Guard<'a, Map<&'a str>>) {
-    let _: &Guard<'a, Map<Long>> = guard; //~ lifetime may not live long enough
+fn a_guard_is_not_lengthened<'a>(guard: &'a ReadGuard<'a, Map<&'a str>>) {
+    let _: &ReadGuard<'a, Map<Long>> = guard; //~ lifetime may not live long enough
 }
 
-fn the_reader_of_a_guard_does_not_live_longer<'a>(guard: &'a Guard<'a, Map<Long>>) {
-    let _: &Guard<'static, Map<Long>> = guard; //~ lifetime may not live long enough
+fn the_reader_of_a_guard_does_not_live_longer<'a>(guard: &'a ReadGuard<'a, Map<Long>>) {
+    let _: &ReadGuard<'static, Map<Long>> = guard; //~ lifetime may not live long enough
 }
 
 fn a_shared_guard_is_not_lengthened<'a>(guard: &'a SharedGuard<'a, Map<&'a str>>) {
@@ -88,12 +88,32 @@ fn a_vacant_entry<'a>(entry: Vacant<'a, 'a, u64, Long, RandomState>) {
     let _: Vacant<'a, 'a, u64, &'a str, RandomState> = entry; //~ lifetime may not live long enough
 }
 
-fn a_front<'a>(front: &'a Front<u64, Long>) {
-    let _: &Front<u64, &'a str> = front; //~ lifetime may not live long enough
+fn a_table<'a>(map: &'a TwinMap<u64, Long>) {
+    let _: &TwinMap<u64, &'a str> = map; //~ lifetime may not live long enough
 }
 
-fn a_front_by_its_keys<'a>(front: &'a Front<Long, u64>) {
-    let _: &Front<&'a str, u64> = front; //~ lifetime may not live long enough
+fn a_table_by_its_keys<'a>(map: &'a TwinMap<Long, u64>) {
+    let _: &TwinMap<&'a str, u64> = map; //~ lifetime may not live long enough
+}
+
+fn a_table_by_its_hasher<'a>(map: &'a TwinMap<u64, u64, Seeded<'static>>) {
+    let _: &TwinMap<u64, u64, Seeded<'a>> = map; //~ lifetime may not live long enough
+}
+
+fn a_set<'a>(set: &'a TwinSet<Long>) {
+    let _: &TwinSet<&'a str> = set; //~ lifetime may not live long enough
+}
+
+fn a_ref_is_not_lengthened<'a>(value: Ref<'a, &'a str>) {
+    let _: Ref<'a, Long> = value; //~ lifetime may not live long enough
+}
+
+fn a_ref_does_not_live_longer<'a>(value: Ref<'a, Long>) {
+    let _: Ref<'static, Long> = value; //~ lifetime may not live long enough
+}
+
+fn refs_do_not_live_longer<'a>(values: Refs<'a, (u64, Long), Long>) {
+    let _: Refs<'static, (u64, Long), Long> = values; //~ lifetime may not live long enough
 }
 
 fn a_set_writer<'a>(writer: &'a SetWriter<Long>) {
@@ -117,8 +137,8 @@ fn a_map_is_not_lengthened<'a>(map: &'a Map<&'a str>) {
     let _: &Map<Long> = map; //~ lifetime may not live long enough
 }
 
-fn a_set_is_not_lengthened<'a>(set: &'a TwinSet<&'a str>) {
-    let _: &TwinSet<Long> = set; //~ lifetime may not live long enough
+fn a_set_is_not_lengthened<'a>(set: &'a SetVersion<&'a str>) {
+    let _: &SetVersion<Long> = set; //~ lifetime may not live long enough
 }
 
 fn entries_are_not_lengthened<'a>(iter: Iter<'a, u64, &'a str>) {
@@ -129,8 +149,8 @@ fn what_was_evicted_is_not_lengthened<'a>(evicted: Evicted<u64, &'a str>) {
     let _: Evicted<u64, Long> = evicted; //~ lifetime may not live long enough
 }
 
-fn a_builder_is_not_lengthened<'a>(builder: Builder<Seeded<'a>>) {
-    let _: Builder<Seeded<'static>> = builder; //~ lifetime may not live long enough
+fn a_builder_is_not_lengthened<'a>(builder: TwinMapBuilder<u64, u64, Seeded<'a>>) {
+    let _: TwinMapBuilder<u64, u64, Seeded<'static>> = builder; //~ lifetime may not live long enough
 }
 
 // The engine itself, under a structure of the user's.

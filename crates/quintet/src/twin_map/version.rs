@@ -11,11 +11,8 @@ use hashbrown::hash_table::{self, Entry};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
 
-/// One version of a map: what read guards and the writer's guard show, and what a map is before it is
-/// [split](Self::split) into a writer and readers.
-///
-/// The [module page](super) tells when to use it and what it promises.
-pub struct TwinMap<K, V, S = DefaultHashBuilder> {
+/// One version of a [`TwinMap`](super::TwinMap): what its guards show. A plain map that lends plain references.
+pub struct Version<K, V, S = DefaultHashBuilder> {
     table: HashTable<(K, V), PageAlloc>,
     ahead: Ahead,
     hasher: S,
@@ -31,40 +28,54 @@ pub(crate) enum Op<K, V> {
     Shrink,
 }
 
+/// Which keys a change concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Touch {
+    Nothing,
+    /// Those of this hash.
+    Hash(u64),
+    Everything,
+}
+
+impl<K, V> Op<K, V> {
+    pub(super) fn touches(&self) -> Touch {
+        match self {
+            Self::Insert { hash, .. } | Self::Remove { hash, .. } => Touch::Hash(*hash),
+            Self::Clear => Touch::Everything,
+            Self::Reserve(_) | Self::Shrink => Touch::Nothing,
+        }
+    }
+}
+
 /// Keys and values that fell out of a copy.
 pub(crate) type Fallen<K, V> = (Option<K>, Option<V>);
 
 pub(super) type Log<K, V> = VecDeque<Op<K, V>>;
 
-impl<K, V> TwinMap<K, V> {
-    /// An empty map.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
-impl<K: Clone, V: Clone, S: Clone> Clone for TwinMap<K, V, S> {
+impl<K: Clone, V: Clone, S: Clone> Clone for Version<K, V, S> {
     fn clone(&self) -> Self {
         let table = self.table.clone();
         Self { ahead: Ahead::of(&table), table, hasher: self.hasher.clone() }
     }
 }
 
-impl<K, V, S: Default> Default for TwinMap<K, V, S> {
+impl<K, V, S: Default> Default for Version<K, V, S> {
     fn default() -> Self {
-        Self::with_hasher(S::default())
+        Self::with_pages(S::default(), Pages::Huge)
     }
 }
 
-impl<K, V, S> TwinMap<K, V, S> {
-    /// An empty map with a hasher of your own. Clones of the hasher must hash alike; if they do not, keys may not be found, and
-    /// nothing worse.
-    pub fn with_hasher(hasher: S) -> Self {
-        Self::with_pages(hasher, Pages::default())
+impl<K, V, S> Version<K, V, S> {
+    pub(super) const fn with_pages(hasher: S, pages: Pages) -> Self {
+        Self { table: HashTable::new_in(PageAlloc(pages)), ahead: Ahead::nothing(), hasher }
     }
 
-    pub(super) fn with_pages(hasher: S, pages: Pages) -> Self {
-        Self { table: HashTable::new_in(PageAlloc(pages)), ahead: Ahead::nothing(), hasher }
+    /// An empty one with the same hasher and pages.
+    pub(super) fn blank(&self) -> Self
+    where
+        S: Clone,
+    {
+        Self::with_pages(self.hasher.clone(), self.table.allocator().0)
     }
 
     /// The number of entries.
@@ -104,13 +115,18 @@ impl<K, V, S> TwinMap<K, V, S> {
         self.table.iter().map(|(_, value)| value)
     }
 
-    /// Bytes of memory that this copy's table holds. A map has two copies.
-    pub fn allocated_bytes(&self) -> usize {
+    /// The entries as the table lends them.
+    pub(super) fn entries(&self) -> hash_table::Iter<'_, (K, V)> {
+        self.table.iter()
+    }
+
+    /// Bytes that this copy's table holds. A map has two copies.
+    pub fn memory_bytes(&self) -> usize {
         self.table.allocation_size()
     }
 }
 
-impl<K, V, S: BuildHasher> TwinMap<K, V, S> {
+impl<K, V, S: BuildHasher> Version<K, V, S> {
     #[inline(always)]
     pub(super) fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
         self.hasher.hash_one(key)
@@ -149,7 +165,7 @@ impl<K, V, S: BuildHasher> TwinMap<K, V, S> {
 
 /// Changes. Each changes this copy, then logs what it did; a panic in between leaves the copy in doubt and the log right, as
 /// the engine wants it (X4).
-impl<K: Hash + Eq, V, S: BuildHasher> TwinMap<K, V, S> {
+impl<K: Hash + Eq, V, S: BuildHasher> Version<K, V, S> {
     fn entry(&mut self, hash: u64, key: &K) -> Entry<'_, (K, V), PageAlloc> {
         let hasher = &self.hasher;
         self.table.entry(hash, |entry| entry.0 == *key, |entry| hasher.hash_one(&entry.0))
@@ -234,6 +250,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> TwinMap<K, V, S> {
         log: &mut Log<K, V>,
         more: usize,
     ) -> Result<(), AllocError> {
+        self.try_make_room(more)?;
+        log.push_back(Op::Reserve(more));
+        Ok(())
+    }
+
+    pub(super) fn try_make_room(&mut self, more: usize) -> Result<(), AllocError> {
         let hasher = &self.hasher;
         let reserved = self.table.try_reserve(more, |entry| hasher.hash_one(&entry.0));
         reserved.map_err(|error| match error {
@@ -243,7 +265,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> TwinMap<K, V, S> {
             }
         })?;
         self.ahead = Ahead::of(&self.table);
-        log.push_back(Op::Reserve(more));
         Ok(())
     }
 
@@ -265,7 +286,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> TwinMap<K, V, S> {
     }
 }
 
-impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Absorb<Op<K, V>> for TwinMap<K, V, S> {
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Absorb<Op<K, V>> for Version<K, V, S> {
     type Old = Fallen<K, V>;
 
     fn absorb_first(&mut self, op: &mut Op<K, V>) -> Option<Fallen<K, V>> {
@@ -324,6 +345,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Absorb<Op<K, V>> fo
         from.clone()
     }
 
+    fn memory_bytes(&self) -> usize {
+        Version::memory_bytes(self)
+    }
+
     fn agrees(&self, other: &Self) -> bool {
         self.len() == other.len()
     }
@@ -336,7 +361,7 @@ fn keep_for_later<K, V>(old: &mut Vec<Fallen<K, V>>, key: Option<K>, value: Opti
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for TwinMap<K, V, S> {
+impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for Version<K, V, S> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
         let entries = entries.into_iter();
         self.make_room(entries.size_hint().0);
@@ -347,7 +372,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Extend<(K, V)> for TwinMap<K, V, S> {
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for TwinMap<K, V, S> {
+impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for Version<K, V, S> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let mut map = Self::default();
         map.extend(entries);
@@ -355,24 +380,29 @@ impl<K: Hash + Eq, V, S: BuildHasher + Default> FromIterator<(K, V)> for TwinMap
     }
 }
 
-impl<K: std::fmt::Debug, V: std::fmt::Debug, S> std::fmt::Debug for TwinMap<K, V, S> {
+impl<K: std::fmt::Debug, V: std::fmt::Debug, S> std::fmt::Debug for Version<K, V, S> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_map().entries(self.iter()).finish()
     }
 }
 
-impl<K: Hash + Eq, V: PartialEq, S: BuildHasher> PartialEq for TwinMap<K, V, S> {
+impl<K: Hash + Eq, V: PartialEq, S: BuildHasher> PartialEq for Version<K, V, S> {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len()
             && self.iter().all(|(key, value)| other.get(key).is_some_and(|held| held == value))
     }
 }
 
-impl<K: Hash + Eq, V: Eq, S: BuildHasher> Eq for TwinMap<K, V, S> {}
+impl<K: Hash + Eq, V: Eq, S: BuildHasher> Eq for Version<K, V, S> {}
 
 /// The entries of one version.
-#[derive(Debug)]
 pub struct Iter<'a, K, V>(hash_table::Iter<'a, (K, V)>);
+
+impl<K, V> std::fmt::Debug for Iter<'_, K, V> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Iter").field("left", &self.len()).finish()
+    }
+}
 
 impl<K, V> Clone for Iter<'_, K, V> {
     fn clone(&self) -> Self {
@@ -396,7 +426,7 @@ impl<'a, K, V> Iterator for Iter<'a, K, V> {
 impl<K, V> ExactSizeIterator for Iter<'_, K, V> {}
 impl<K, V> std::iter::FusedIterator for Iter<'_, K, V> {}
 
-impl<'a, K, V, S> IntoIterator for &'a TwinMap<K, V, S> {
+impl<'a, K, V, S> IntoIterator for &'a Version<K, V, S> {
     type Item = (&'a K, &'a V);
     type IntoIter = Iter<'a, K, V>;
 
@@ -405,8 +435,41 @@ impl<'a, K, V, S> IntoIterator for &'a TwinMap<K, V, S> {
     }
 }
 
+impl<K, V, S> IntoIterator for Version<K, V, S> {
+    type Item = (K, V);
+    type IntoIter = IntoIter<K, V>;
+
+    fn into_iter(self) -> IntoIter<K, V> {
+        IntoIter(self.table.into_iter())
+    }
+}
+
+/// The entries of a version, by value.
+pub struct IntoIter<K, V>(hash_table::IntoIter<(K, V), PageAlloc>);
+
+impl<K, V> Iterator for IntoIter<K, V> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<(K, V)> {
+        self.0.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl<K, V> ExactSizeIterator for IntoIter<K, V> {}
+impl<K, V> std::iter::FusedIterator for IntoIter<K, V> {}
+
+impl<K, V> std::fmt::Debug for IntoIter<K, V> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("IntoIter").field("left", &self.len()).finish()
+    }
+}
+
 impl<K, V, S: BuildHasher, Q: Hash + Equivalent<K> + ?Sized> std::ops::Index<&Q>
-    for TwinMap<K, V, S>
+    for Version<K, V, S>
 {
     type Output = V;
 
@@ -424,8 +487,8 @@ mod tests {
     /// What a get asks for ahead is where its table keeps entries, however the table came to lie there.
     #[test]
     fn every_way_to_move_a_table_is_noticed() {
-        let mut map = TwinMap::<u64, u64>::new();
-        let right = |map: &TwinMap<u64, u64>| {
+        let mut map = Version::<u64, u64>::default();
+        let right = |map: &Version<u64, u64>| {
             assert_eq!(map.ahead, Ahead::of(&map.table));
             map.ahead
         };
