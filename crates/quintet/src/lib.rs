@@ -17,19 +17,34 @@
 //! 3. No key and no value is reserved.
 //! 4. Panics in `Hash`, `Eq`, `Drop` and closures, and forgotten guards, never corrupt memory, lose an entry or wedge another thread.
 //! 5. Memory is proportional to what is live.
-//! 6. Running out of memory is an error value on the `try_` forms, never a spin.
+//! 6. Running out of memory is an error value of `fallible()`, never a spin.
 //! 7. Hashers are keyed by a random seed; a table under a collision attack slows down, it does not eat memory.
 //! 8. The consistency of every operation is written down and checked.
 //!
-//! # Words used everywhere
+//! # One vocabulary
 //!
-//! A *handle* is a thread's registered access to a table; `pin()` is the same for an occasional operation, through the calling
-//! thread's own seat. A *guard* is a read section. A *quiet point* is a moment without references. `try_` means: returns an
-//! allocation or capacity error, and nothing else. "Only if absent" is `insert_new`.
+//! All tables are used by the same names, in the same ways: see [operations by table](operations). In short:
+//!
+//! ```
+//! use quintet::WordMap;
+//!
+//! let visits = WordMap::new();
+//! visits.insert("home".len() as u64, 1u64); // on the table itself, from any thread
+//! visits.update(4, |count| count + 1);
+//! assert_eq!(visits.get(4), Some(2));
+//!
+//! let handle = visits.handle(); // for a hot loop: a seat of one's own
+//! (0..1000).for_each(|_| {
+//!     handle.fetch_add(4, 1);
+//! });
+//! assert_eq!(visits.pin().get(4), Some(1002)); // for several operations in a row
+//! ```
+
+#[doc = include_str!("../docs/operations.md")]
+pub mod operations {}
 
 mod hash;
 mod hasher;
-#[allow(dead_code)]
 mod home;
 mod migrate;
 #[allow(dead_code)]

@@ -137,7 +137,7 @@ fn operations<A: Access>() -> [(&'static str, Operation<A>); 10] {
             });
         }),
         ("remove_if", |handle, inside| {
-            let _ = handle.remove_if(4, |_, _| {
+            let _ = handle.remove_if(4, |_| {
                 inside();
                 true
             });

@@ -110,9 +110,9 @@ fn changes_return_the_new_value() {
         let rejected = |current| Err(Rejected { current, value: 2 });
         assert_eq!(way.compare_exchange(3, 9, 2), rejected(Some(1)));
         assert_eq!(way.compare_exchange(4, 9, 2), rejected(None));
-        assert_eq!(way.remove_if(3, |key, value| key == 3 && value == 0), Err(1));
-        assert_eq!(way.remove_if(3, |key, value| key == 3 && value == 1), Ok(Some(1)));
-        assert_eq!(way.remove_if(3, |_, _| unreachable!("absent")), Ok(None));
+        assert_eq!(way.remove_if(3, |value| value == 0), Err(1));
+        assert_eq!(way.remove_if(3, |value| value == 1), Ok(Some(1)));
+        assert_eq!(way.remove_if(3, |_| unreachable!("absent")), Ok(None));
         assert_eq!((way.remove(2), way.remove(2)), (Some(6), None));
         assert_eq!(map.len(), 1);
     });
@@ -372,7 +372,7 @@ fn each_entry_is_taken_once() {
             while taken.load(SeqCst) < all {
                 for token in 0..all {
                     let out = match token % 2 {
-                        0 => handle.remove_if(token, |key, value| value == key + 1).unwrap_or(None),
+                        0 => handle.remove_if(token, |value| value == token + 1).unwrap_or(None),
                         _ => handle.compute(token, |_| Compute::Remove).before,
                     };
                     if let Some(value) = out {
@@ -396,7 +396,7 @@ fn meddle(map: &Arc<Map>, key: u64) {
     assert_eq!(map.owned_handle().get(key), Some(1_002));
     map.insert_many(squares(100..400));
     assert!(map.iter().count() > 300 && map.drain().next().is_some());
-    let _ = map.remove_if(key, |_, _| map.contains_key(key));
+    let _ = map.remove_if(key, |_| map.contains_key(key));
     assert_eq!(map.get(key), None);
     map.get_or_insert_with(key, || map.compute(key, |_| Compute::Keep).after.unwrap_or(7));
     move_on(map);
@@ -423,7 +423,7 @@ fn closures_use_the_map_that_calls_them() {
             Compute::Insert(found.unwrap_or(0) + 1)
         };
         assert_eq!((way.compute(5, raise).after, turns.take()), (Some(8), 2));
-        let refuse = |_, value| {
+        let refuse = |value| {
             once();
             value != 7
         };
@@ -462,7 +462,7 @@ fn closures_that_panic_leave_all_as_it_was() {
         panics(&|| ignore(way.update(1, |_| panic!("of the user"))));
         panics(&|| ignore(way.compute(1, |_| panic!("of the user"))));
         panics(&|| ignore(way.compute(1_000, |_| panic!("of the user"))));
-        panics(&|| ignore(way.remove_if(1, |_, _| panic!("of the user"))));
+        panics(&|| ignore(way.remove_if(1, |_| panic!("of the user"))));
         panics(&|| ignore(way.get_or_insert_with(1_000, || panic!("of the user"))));
         panics(&|| ignore(way.update_or_insert(1, |_| panic!("of the user"), 1)));
         panics(&|| {

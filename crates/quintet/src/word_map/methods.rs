@@ -179,7 +179,7 @@ macro_rules! operations {
             pub fn remove_if(
                 &self,
                 key: K,
-                agree: impl FnMut(K, V) -> bool,
+                agree: impl FnMut(V) -> bool,
             ) -> Result<Option<V>, V> {
                 let $this = self;
                 $way.remove_if(key, agree)

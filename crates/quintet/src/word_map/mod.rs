@@ -67,7 +67,7 @@ use std::marker::PhantomData;
 /// let stock: WordMap<u32, u64> = WordMap::from([(7, 10), (8, 20)]);
 /// assert_eq!(stock.insert(9, 30), None);
 /// assert_eq!(stock.update(7, |count| count - 1), Some(9)); // atomic, also among threads
-/// assert_eq!(stock.remove_if(8, |_, count| count == 0), Err(20));
+/// assert_eq!(stock.remove_if(8, |count| count == 0), Err(20));
 ///
 /// std::thread::scope(|scope| {
 ///     for _ in 0..4 {

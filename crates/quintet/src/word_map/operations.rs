@@ -201,10 +201,10 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
     pub(super) fn remove_if(
         self,
         key: K,
-        mut agree: impl FnMut(K, V) -> bool,
+        mut agree: impl FnMut(V) -> bool,
     ) -> Result<Option<V>, V> {
         let done = self.change::<true>(key, Expect::Present, |found| match found {
-            Some(value) if agree(key, value) => Compute::Remove,
+            Some(value) if agree(value) => Compute::Remove,
             _ => Compute::Keep,
         });
         let done = granted(done);
@@ -213,7 +213,7 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
 
     pub(super) fn retain(self, mut keep: impl FnMut(K, V) -> bool) {
         for (key, _) in self.map.iter() {
-            let _ = self.remove_if(key, |key, value| !keep(key, value));
+            let _ = self.remove_if(key, |value| !keep(key, value));
         }
     }
 

@@ -265,7 +265,7 @@ fn writes<F: Vocabulary>() -> Vec<Operation> {
         }),
         ("remove_if", |context| {
             with!(F, context, |handle, key| {
-                let removed = handle.remove_if(key, |_, value| {
+                let removed = handle.remove_if(key, |value| {
                     F::look(value);
                     Context::enter_from(Place::Closure);
                     context.chance.one_in(2)
