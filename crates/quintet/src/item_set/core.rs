@@ -150,22 +150,45 @@ impl Core {
     #[inline(never)]
     pub(crate) fn get(&self, visit: &Visit<'_>, hash: u32, same: impl Fn(Raw) -> bool) -> Raw {
         loop {
-            if let Ok(item) = self.try_get(visit, hash, &same) {
+            if let Ok(item) = self.try_get::<false>(visit, hash, &same) {
                 return item;
             }
         }
     }
 
-    fn try_get(
+    /// The same for one who will write ([`Table::find_exact`]).
+    pub(crate) fn get_exact(
+        &self,
+        visit: &Visit<'_>,
+        hash: u32,
+        same: impl Fn(Raw) -> bool,
+    ) -> Raw {
+        loop {
+            if let Ok(item) = self.try_get::<true>(visit, hash, &same) {
+                return item;
+            }
+        }
+    }
+
+    fn try_get<const EXACT: bool>(
         &self,
         visit: &Visit<'_>,
         hash: u32,
         same: &impl Fn(Raw) -> bool,
     ) -> Result<Raw, Restart> {
         let Some(Pair { new, old }) = self.pair(visit)? else { return Ok(ptr::null_mut()) };
-        let item = new.find(hash, || visit.check(), same).ok_or(Restart)?;
+        let find = |table: &Table| {
+            let may_follow = || visit.check();
+            let found = if EXACT {
+                table.find_exact(hash, may_follow, same)
+            } else {
+                table.find(hash, may_follow, same)
+            };
+            found.ok_or(Restart)
+        };
+        let item = find(new)?;
         match old {
-            Some(old) if item.is_null() => old.find(hash, || visit.check(), same).ok_or(Restart),
+            Some(old) if item.is_null() => find(old),
             _ => Ok(item),
         }
     }

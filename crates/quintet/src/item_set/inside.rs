@@ -421,7 +421,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         Q: ?Sized + Hash + Equivalent<KeyOf<P>>,
     {
         let hash = self.set().hash_of(key);
-        while let Some(seen) = self.show(self.find(hash, key)) {
+        while let Some(seen) = self.show(self.look(hash, ItemSet::<P, S>::matcher(key))) {
             if !condition(seen) {
                 return Err(seen);
             }

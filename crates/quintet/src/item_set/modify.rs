@@ -10,8 +10,8 @@
 //! other by it.
 //! **U2.** What it answered is carried out under the lock of the item's shard, and only if the pointer that it was shown is in one of the tables. The section protects the
 //! item from the look until then, so that no other item can have come to lie at its address. An `Arc` that was taken out and put back is the item that was seen.
-//! **U3.** Where nothing was seen, the new item is placed only if there is none of its key, which the lock decides, by the same hash and the same question as the look: an item that contradicts
-//! itself would be absent to the one and present to the other for ever.
+//! **U3.** Look and write ask the same question, by all bits of the hash: what one finds and the other does not would send the operation round for ever. Where nothing was seen, the new item
+//! is placed only if there is none of its key, which the lock decides.
 //! **U4.** So the answer takes effect at the moment of the write, on what the closure was shown. If it comes too late somebody else's write has come between: all
 //! together never stand still.
 //! **U5.** What is made has the key it was made for: checked before the lock is taken. An item of another key would be lost in a place of a foreign hash.
@@ -19,6 +19,7 @@
 use super::core::Want;
 use super::inside::{Inside, KeyOf, expect};
 use super::item::{Item, Pointer};
+use super::table::Table;
 use super::{Equivalent, ItemSet};
 use crate::reclaim::Hold;
 use crate::region::AllocError;
@@ -49,6 +50,18 @@ pub(super) fn assert_key(same: bool) {
 }
 
 impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Inside<A, H> {
+    /// The item of this very hash that is the `same`, or null: what is found here is found under the lock (U3).
+    pub(super) fn look(&self, hash: u32, same: impl Fn(*mut ()) -> bool) -> *mut () {
+        let peek = self.peek();
+        let find = |table: &Table| table.find_exact(hash, || peek.check(), &same);
+        if let Some(item) = self.at_hand(find) {
+            return item;
+        }
+        let item = self.visit(|visit| self.set().core.get_exact(visit, hash, same));
+        self.set().core.acquaint(&self.access);
+        item
+    }
+
     /// Puts `item` in the place of the one that was seen, and returns both; or hands it back, if that is no longer there (U2).
     fn swap(
         &self,
@@ -105,7 +118,7 @@ impl<'a, P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
         Q: ?Sized + Hash + Equivalent<KeyOf<P>>,
     {
         let hash = self.0.set().hash_of(key);
-        while let Some(seen) = self.0.show(self.0.find(hash, key)) {
+        while let Some(seen) = self.0.show(self.0.look(hash, ItemSet::<P, S>::matcher(key))) {
             let item: P = update(seen).into();
             assert_key(item.as_item().matches(key));
             if let Ok(Swapped { after, .. }) = self.0.swap(hash, raw(seen), item)? {
@@ -125,7 +138,7 @@ impl<'a, P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
         let hash = self.0.set().hash_of_item(given.as_item());
         loop {
             let same = ItemSet::<P, S>::item_matcher(given.as_item());
-            let Some(seen) = self.0.show(self.0.find_slowly(hash, same)) else {
+            let Some(seen) = self.0.show(self.0.look(hash, same)) else {
                 let (outcome, back) = self.0.write_hashed(hash, Want::New, given)?;
                 match back {
                     Some(item) => given = item,
@@ -159,7 +172,7 @@ impl<'a, P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
         let hash = self.0.set().hash_of(key);
         let (mut make, mut made) = (Some(make), None::<P>);
         loop {
-            if let Some(seen) = self.0.show(self.0.find(hash, key)) {
+            if let Some(seen) = self.0.show(self.0.look(hash, ItemSet::<P, S>::matcher(key))) {
                 let item: P = update(seen).into();
                 assert_key(item.as_item().matches(key));
                 if let Ok(Swapped { after, .. }) = self.0.swap(hash, raw(seen), item)? {
@@ -188,7 +201,7 @@ impl<'a, P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
     {
         let hash = self.0.set().hash_of(key);
         loop {
-            let before = self.0.show(self.0.find(hash, key));
+            let before = self.0.show(self.0.look(hash, ItemSet::<P, S>::matcher(key)));
             let after = match (compute(before), before) {
                 (Compute::Keep, _) => before,
                 (Compute::Remove, None) => None,
@@ -231,7 +244,7 @@ impl<'a, P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
                 Err(back) => new = back,
             }
             let same = ItemSet::<P, S>::item_matcher(new.as_item());
-            let found = self.0.find_slowly(hash, same);
+            let found = self.0.look(hash, same);
             // It may have come back since.
             if !ptr::eq(found, raw(current)) {
                 return Ok(Err(Rejected { current: self.0.show(found), value: new }));

@@ -34,6 +34,26 @@ impl Table {
         may_follow: impl Fn() -> bool,
         same: impl Fn(Raw) -> bool,
     ) -> Option<Raw> {
+        self.search::<false>(hash, may_follow, same)
+    }
+
+    /// The same for one who will write: only places of this very hash, as under the lock. Others may have the same tag, and their items claim to be the same.
+    pub(crate) fn find_exact(
+        &self,
+        hash: u32,
+        may_follow: impl Fn() -> bool,
+        same: impl Fn(Raw) -> bool,
+    ) -> Option<Raw> {
+        self.search::<true>(hash, may_follow, same)
+    }
+
+    #[inline(always)]
+    fn search<const EXACT: bool>(
+        &self,
+        hash: u32,
+        may_follow: impl Fn() -> bool,
+        same: impl Fn(Raw) -> bool,
+    ) -> Option<Raw> {
         let mut index = self.home(hash);
         loop {
             let line = self.line(index);
@@ -41,7 +61,9 @@ impl Table {
             while !lanes.is_empty() {
                 // ORDERING: Acquire, as in `item_at`.
                 let item = line.first_item(lanes).load(Ordering::Acquire);
-                if !item.is_null() {
+                // The hash of a place was written before its first item (T1, T3), and stays.
+                let is_of = || self.hash_at(index << LANE_BITS | lanes.first()) == hash;
+                if !item.is_null() && (!EXACT || is_of()) {
                     if !may_follow() {
                         return None;
                     }
