@@ -13,10 +13,24 @@ std::thread_local! {
     static ADDRESS: u64 = const { 0 };
 }
 
+// A model checker runs all its threads on one: there a thread's name is a number of its own.
+#[cfg(any(quintet_loom, quintet_shuttle))]
+super::thread_local_cell! {
+    static NUMBER: usize = NUMBERS.fetch_add(8, Ordering::Relaxed)
+}
+#[cfg(any(quintet_loom, quintet_shuttle))]
+static NUMBERS: AtomicUsize = AtomicUsize::new(16);
+
 /// A number that names the running thread as long as it lives, and keeps naming it in a forked child. At least 8.
 #[inline(always)]
 pub(crate) fn thread_key() -> usize {
-    #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+    #[cfg(any(quintet_loom, quintet_shuttle))]
+    return NUMBER.try_with(|number| *number).unwrap_or(8);
+    #[cfg(all(
+        target_os = "linux",
+        target_arch = "x86_64",
+        not(any(miri, quintet_loom, quintet_shuttle))
+    ))]
     {
         let pointer: usize;
         // SAFETY: on this system the first word of a thread's control block is its own address, and never changes.
@@ -25,7 +39,11 @@ pub(crate) fn thread_key() -> usize {
         }
         pointer
     }
-    #[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(miri))))]
+    #[cfg(not(any(
+        quintet_loom,
+        quintet_shuttle,
+        all(target_os = "linux", target_arch = "x86_64", not(miri))
+    )))]
     ADDRESS.try_with(|place| (&raw const *place).addr()).unwrap_or(8)
 }
 

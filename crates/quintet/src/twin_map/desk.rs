@@ -24,8 +24,8 @@ use super::version::Op;
 use super::wait::{GuardError, Patience};
 use super::watch::Watches;
 use crate::sync::{
-    Arc, AtomicUsize, Barrier, Condvar, LazyArc, MODEL, Mutex, MutexGuard, Ordering,
-    const_where_possible, fork, park_timeout,
+    Arc, AtomicUsize, Barrier, Condvar, LazyArc, Mutex, MutexGuard, Ordering, const_where_possible,
+    fork, park_timeout,
 };
 use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
@@ -233,10 +233,9 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
 
     /// Locks the desk.
     fn hold(&self, patience: Patience<'_>) -> Result<Held<'_, T, K, V>, GuardError> {
-        // A model checker runs all its threads on one.
         // ORDERING: Relaxed: if it is our key, we wrote it.
         let is_inside = self.holder.load(Ordering::Relaxed) == fork::thread_key();
-        if !MODEL && is_inside && !cfg!(quintet_mutation = "front-reentry") {
+        if is_inside && !cfg!(quintet_mutation = "front-reentry") {
             panic!(
                 "a table is written to from inside itself: by Hash, Eq, Clone or Drop of a key or value, or by the closure of a batch; it \
                  would wait for its own thread. Write after the outer call has returned"
@@ -254,7 +253,7 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
     #[cold]
     fn hold_slowly(&self, patience: Patience<'_>) -> Result<Held<'_, T, K, V>, GuardError> {
         let forever = matches!(patience, Patience::Forever);
-        if forever && (MODEL || !self.core.gate.is_inside()) {
+        if forever && !self.core.gate.is_inside() {
             // ORDERING: Relaxed: read and changed back by who holds the lock (F4).
             self.waiting.fetch_add(1, Ordering::Relaxed);
             let turns = self.turns.lock();

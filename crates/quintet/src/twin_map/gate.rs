@@ -424,12 +424,10 @@ impl Gate {
 
     /// True if a guard on the place belongs to the calling thread: waiting for it would never end.
     fn waits_for_itself(&self, place: Place) -> bool {
-        // A model checker runs all its threads on one.
         let me = fork::thread_key();
         let mut own = false;
         // ORDERING: Relaxed: if it is our key, we wrote it.
-        self.roster
-            .visit(|seat| own |= !MODEL && place.of(&seat.inside).load(Ordering::Relaxed) == me);
+        self.roster.visit(|seat| own |= place.of(&seat.inside).load(Ordering::Relaxed) == me);
         own
     }
 

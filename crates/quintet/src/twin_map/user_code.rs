@@ -2,14 +2,22 @@
 
 use crate::sync::MODEL;
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// What a panic carries.
 pub(super) type Payload = Box<dyn Any + Send + 'static>;
 
-/// Runs user code. Under a model checker a panic is a finding, and goes through.
+/// What user code panics with on purpose under a model checker.
+#[derive(Debug)]
+#[allow(dead_code)] // models alone make one
+pub(super) struct Planned;
+
+/// Runs user code. Under a model checker a panic that was not planned is a finding, and goes through.
 pub(super) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
-    if MODEL { Ok(f()) } else { catch_unwind(AssertUnwindSafe(f)) }
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Err(payload) if MODEL && !payload.is::<Planned>() => resume_unwind(payload),
+        outcome => outcome,
+    }
 }
 
 /// Drops each piece under its own catch (X5); returns the first panic.
