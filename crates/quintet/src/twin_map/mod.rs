@@ -60,6 +60,8 @@ mod writer;
 
 #[cfg(all(test, quintet_loom))]
 mod loom_tests;
+#[cfg(all(test, quintet_shuttle, not(quintet_loom)))]
+mod shuttle_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
 
