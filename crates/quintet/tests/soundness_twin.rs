@@ -497,3 +497,25 @@ fn a_forked_child_works_on_its_copy() {
     assert_eq!(status, 0);
     assert_eq!(held.len(), 1);
 }
+
+/// A thread with a guard waited for the end of its round, for which it needed the lock again, while the holder of the lock waited for the guard.
+#[test]
+fn writers_with_guards_of_their_own_do_not_hang() {
+    ends(|| {
+        let map = TwinMap::<u64, u64>::new();
+        std::thread::scope(|scope| {
+            for writer in 0..3 {
+                let map = &map;
+                scope.spawn(move || {
+                    for n in 0..3_000 {
+                        let guard = (writer == 0).then(|| map.pin());
+                        // Told that somebody waits for the guard, or written.
+                        let told = panics(|| map.insert(writer, n));
+                        assert!(!told || guard.is_some());
+                    }
+                });
+            }
+        });
+        assert_eq!(map.len(), 3);
+    });
+}

@@ -11,9 +11,11 @@
 //! would wait for its own thread: that is noticed by the holder's name and panics, before anything has changed. What fell out of the table is dropped
 //! after the lock is released, and may write.
 //! **F4.** A writer leaves its changes staged only if another one has said that it will lock: that one publishes them, or leaves them to a third. Every thread that leaves
-//! something waits, so the last one finds nobody to leave it to. Who may give up waiting for the lock does not say so.
+//! something waits, so the last one finds nobody to leave it to. Who may give up waiting neither says so nor leaves anything: it would have to wait for others.
 //! **F5.** Staged changes keep the writable copy drained: who finds some need not wait for readers.
 //! **F6.** A thread that has a read guard does not sleep for the lock: it looks from time to time whether the holder waits for that guard, and panics then.
+//! **F7.** The end of a round has a lock of its own, which nobody holds while it waits for readers: who waits for a round may have a guard, and the holder of the next
+//! round's lock may wait for that guard.
 
 use super::absorb::Absorb;
 use super::core::Core;
@@ -63,7 +65,8 @@ impl Options {
 pub(super) struct Shared<T: Absorb<Op<K, V>>, K, V> {
     core: Arc<Core<T>>,
     turns: Mutex<Turns<T, K, V>>,
-    /// A round is over.
+    ends: Mutex<Ends>,
+    /// A round that somebody waits for is over.
     over: Condvar,
     /// Writers that have said that they will lock (F4).
     waiting: AtomicUsize,
@@ -78,6 +81,12 @@ struct Turns<T: Absorb<Op<K, V>>, K, V> {
     rounds: u64,
     /// Writers that wait for the end of this round.
     left: usize,
+}
+
+/// How rounds have ended that somebody waited for (F7). Locked last.
+struct Ends {
+    /// As many are over, at least.
+    rounds: u64,
     /// Rounds that could not be published, and how many are to be told so.
     failed: Vec<(u64, usize)>,
 }
@@ -151,7 +160,8 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
         twin.set_keeps_old(true);
         Self {
             core: Arc::clone(twin.core()),
-            turns: Mutex::new(Turns { twin, rounds: 0, left: 0, failed: Vec::new() }),
+            turns: Mutex::new(Turns { twin, rounds: 0, left: 0 }),
+            ends: Mutex::new(Ends { rounds: 0, failed: Vec::new() }),
             over: Condvar::new(),
             waiting: AtomicUsize::new(0),
             holder: AtomicUsize::new(0),
@@ -181,35 +191,49 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
         let mut turns = self.hold(patience)?;
         let mut fallen = Vec::new();
         let applied = apply(&mut turns.twin, patience, &mut fallen, work);
-        let finished = self.finish(turns, applied.is_ok());
+        let in_round = matches!(applied, Ok(Ok(_)));
+        let finished =
+            caught(|| self.finish(turns, patience, in_round)).and_then(|finished| finished);
         let dropped = drop_each(fallen.into_iter()).map_or(Ok(()), Err);
         let answer = first_panic(applied, finished);
         first_panic(answer, dropped).unwrap_or_else(|payload| resume_unwind(payload))
     }
 
     /// Publishes what is staged, or leaves it to the next one and waits for the end of the round (F4). Who has nothing in the round does not wait.
-    fn finish(&self, mut turns: Held<'_, T, K, V>, waits: bool) -> Result<(), Payload> {
+    fn finish(
+        &self,
+        mut turns: Held<'_, T, K, V>,
+        patience: Patience<'_>,
+        in_round: bool,
+    ) -> Result<(), Payload> {
         let staged = turns.twin.is_staged();
+        let may_wait = matches!(patience, Patience::Forever);
         // ORDERING: Relaxed: whoever has said that it will lock, and has not, comes after us by the lock. An old value only means one publish more.
-        let published = match self.waiting.load(Ordering::Relaxed) {
-            0 if staged => self.publish(&mut turns),
-            _ => Ok(()),
-        };
+        let leaves = may_wait && self.waiting.load(Ordering::Relaxed) != 0;
+        let published = if staged && !leaves { self.publish(&mut turns) } else { Ok(()) };
         // ORDERING: Relaxed, as in `hold`; the lock is released after this.
         self.holder.store(0, Ordering::Relaxed);
-        if !staged || !turns.twin.is_staged() || !waits {
+        if !staged || !leaves || !in_round {
             return published;
         }
         let round = turns.rounds;
         turns.left += 1;
-        while turns.rounds == round {
-            turns = self.over.wait_for(turns, LONG).0;
-        }
+        drop(turns); // (F7)
         assert!(
-            !turns.has_failed(round),
+            self.wait_for(round),
             "nothing was changed: Clone, Hash or Eq of another writer's key or value panicked, and again when the copy was made anew"
         );
         Ok(())
+    }
+
+    /// Waits for the end of a round, with the desk released; false if it could not be published.
+    #[cold]
+    fn wait_for(&self, round: u64) -> bool {
+        let mut ends = self.ends.lock();
+        while ends.rounds <= round {
+            ends = self.over.wait_for(ends, LONG).0;
+        }
+        !ends.has_failed(round)
     }
 
     /// Publishes the round, or gives it up if no copy with it can be had.
@@ -219,16 +243,25 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
             self.watches.tell(turns.twin.log().iter()); // (W1)
         } else {
             turns.twin.discard();
-            if turns.left > 0 {
-                let failed = (turns.rounds, turns.left);
-                turns.failed.push(failed);
-            }
         }
+        let round = turns.rounds;
         turns.rounds += 1;
-        if std::mem::take(&mut turns.left) > 0 {
-            self.over.notify_all();
+        let left = std::mem::take(&mut turns.left);
+        if left > 0 {
+            self.end(round, left, published.is_ok());
         }
         published.map(drop)
+    }
+
+    /// Tells those who wait for a round how it has ended.
+    #[cold]
+    fn end(&self, round: u64, left: usize, published: bool) {
+        let mut ends = self.ends.lock();
+        if !published {
+            ends.failed.push((round, left));
+        }
+        ends.rounds = round + 1;
+        self.over.notify_all();
     }
 
     /// Locks the desk.
@@ -277,7 +310,7 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
     }
 }
 
-impl<T: Absorb<Op<K, V>>, K, V> Turns<T, K, V> {
+impl Ends {
     /// Whether a round could not be published. Each who waited for it asks once.
     fn has_failed(&mut self, round: u64) -> bool {
         let Some(at) = self.failed.iter().position(|(failed, _)| *failed == round) else {

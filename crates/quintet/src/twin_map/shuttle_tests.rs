@@ -3,11 +3,13 @@
 use super::desk::{Desk, Options};
 use super::user_code::Planned;
 use super::version::Op;
+use super::wait::Patience;
 use super::*;
-use crate::sync::{Arc, schedules, thread};
+use crate::sync::{Arc, Condvar, Mutex, schedules, thread};
 use crate::vocabulary::Compute;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 type Map = TwinMap<u64, u64, foldhash::fast::FixedState>;
 type Work<A> = Box<dyn Fn(&Map) -> A + Send>;
@@ -272,6 +274,83 @@ fn shuttle_a_guard_is_held_while_writers_publish() {
         crew(&map, vec![write(), write(), read]);
         assert_eq!(map.get(&0).as_deref(), Some(&4));
     });
+}
+
+/// A thread that has a guard writes beside others, and its guard never keeps it from returning (F7): it has written, or is told that somebody waits for
+/// the guard (F6).
+#[test]
+fn shuttle_a_writer_with_a_guard_is_not_kept_by_it() {
+    let (told, was_told) = shared::<Seen>();
+    let (wrote, has_written) = shared::<Seen>();
+    schedules(SCHEDULES, move || {
+        let map = Arc::new(map());
+        map.insert(0, 0);
+        let others = || -> Work<bool> {
+            Box::new(|map| {
+                map.update(&0, |old| old + 1);
+                map.update(&0, |old| old + 1).is_some()
+            })
+        };
+        let holds: Work<bool> = Box::new(|map| {
+            let version = map.pin();
+            let insert = |write: &mut Write<'_, _, _>| writer::WriteGuard::wrap(write).insert(1, 1);
+            let written = map.desk.made().write_within(Patience::Forever, insert);
+            assert!(!version.contains_key(&1), "a version has changed");
+            drop(version);
+            match written {
+                Ok(old) => assert_eq!((old, map.contains_key(&1)), (None, true)),
+                Err(error) => assert_eq!(error, GuardError::WouldDeadlock),
+            }
+            written.is_ok()
+        });
+        let written = crew(&map, vec![others(), others(), holds])[2];
+        assert_eq!(map.get(&0).as_deref(), Some(&4));
+        assert_eq!(map.contains_key(&1), written);
+        told.note(!written);
+        wrote.note(written);
+    });
+    assert!(was_told.count() > 0, "nobody was told");
+    assert!(has_written.count() > 0, "nobody has written");
+}
+
+/// Who may give up waiting leaves nothing to others, for whom it would have to wait (F4).
+#[test]
+fn shuttle_who_may_give_up_waits_for_nobody() {
+    for patient in [false, true] {
+        let (wrote, has_written) = shared::<Seen>();
+        schedules(SCHEDULES, move || {
+            let map = Arc::new(map());
+            let returned = Arc::new((Mutex::new(false), Condvar::new()));
+            let (tell, wait) = (Arc::clone(&returned), returned);
+            // Waits inside of its batch until the other one has returned.
+            let slow: Work<bool> = Box::new(move |map| {
+                map.batch(|write| {
+                    let mut returned = wait.0.lock();
+                    while !*returned {
+                        returned = wait.1.wait_for(returned, Duration::MAX).0;
+                    }
+                    write.insert(0, 0).is_none()
+                })
+            });
+            let quick: Work<bool> = Box::new(move |map| {
+                let insert = |write: &mut WriteGuard<'_, _, _, _>| write.insert(1, 1);
+                let written = match patient {
+                    false => map.try_batch(insert),
+                    true => map.batch_timeout(Duration::from_millis(1), insert),
+                };
+                if written.is_ok() {
+                    assert!(map.contains_key(&1), "returned before the publish");
+                }
+                *tell.0.lock() = true;
+                tell.1.notify_all();
+                written.is_ok()
+            });
+            let written = crew(&map, vec![slow, quick])[1];
+            assert_eq!(map.len(), 1 + usize::from(written));
+            wrote.note(written);
+        });
+        assert!(has_written.count() > 0, "nobody has written");
+    }
 }
 
 /// Sums up the keys of what is inserted. Copying it panics while it is told to; so does a key of 13.
