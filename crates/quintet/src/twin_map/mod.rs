@@ -59,6 +59,8 @@ mod word;
 mod writer;
 
 #[cfg(all(test, quintet_loom))]
+mod loom_desk_tests;
+#[cfg(all(test, quintet_loom))]
 mod loom_tests;
 #[cfg(all(test, quintet_shuttle, not(quintet_loom)))]
 mod shuttle_tests;
