@@ -519,3 +519,22 @@ fn writers_with_guards_of_their_own_do_not_hang() {
         assert_eq!(map.len(), 3);
     });
 }
+
+/// Closures of `update` run with no lock held: a watch that is not told of a publish puts an old value in the place of a newer one.
+#[test]
+fn updates_beside_each_other_lose_nothing() {
+    let map = TwinMap::from([(0, 0), (1, 0)]);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for n in 0..2_000 {
+                    map.update(&(n % 2), |old| {
+                        std::thread::yield_now();
+                        old + 1
+                    });
+                }
+            });
+        }
+    });
+    assert_eq!([0, 1].map(|key| *map.get(&key).unwrap()), [3_000; 2], "an update is lost");
+}

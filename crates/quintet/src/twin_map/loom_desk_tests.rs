@@ -6,15 +6,15 @@ use super::desk::{Desk, Options};
 use super::user_code::Planned;
 use super::version::Op;
 use super::*;
-use crate::sync::{Arc, thread};
+use crate::sync::constant::AtomicU64;
+use crate::sync::{Arc, Ordering, thread};
 use loom::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The sum of the keys inserted. loom reports a write under a guard. While it is told to, copying it panics.
 struct Tracked {
     sum: UnsafeCell<u64>,
-    sour: std::sync::Arc<AtomicBool>,
+    sour: std::sync::Arc<AtomicU64>,
 }
 
 // SAFETY: loom checks every access.
@@ -46,7 +46,7 @@ impl Absorb<Op<u64, ()>> for Tracked {
         Ok(())
     }
     fn rebuild(from: &Self) -> Self {
-        if from.sour.load(Ordering::Relaxed) {
+        if from.sour.load(Ordering::Relaxed) != 0 {
             resume_unwind(Box::new(Planned));
         }
         let sum = UnsafeCell::new(from.get());
@@ -61,7 +61,7 @@ type Sums = Arc<Desk<Tracked, u64, ()>>;
 
 fn model(preemptions: usize, test: impl Fn(Sums) + Sync + Send + 'static) {
     crate::sync::model(preemptions, move || {
-        let sour = std::sync::Arc::new(AtomicBool::new(false));
+        let sour = std::sync::Arc::new(AtomicU64::new(0));
         let blank = Tracked { sum: UnsafeCell::new(0), sour };
         let desk = Arc::new(Desk::new(blank, Options { fences: true, ..Options::DEFAULT }));
         desk.made();
@@ -82,7 +82,7 @@ fn add(desk: &Sums, key: u64) -> u64 {
 }
 
 /// How often something was seen, over all orders of a model.
-fn seen() -> &'static AtomicUsize {
+fn seen() -> &'static AtomicU64 {
     Box::leak(Box::default())
 }
 
@@ -148,18 +148,19 @@ fn loom_a_round_fails() {
             let panicked = catch_unwind(AssertUnwindSafe(|| {
                 theirs.made().write(|write| {
                     insert(write, 1);
-                    theirs.blank.sour.store(true, Ordering::Relaxed);
+                    theirs.blank.sour.store(1, Ordering::Relaxed);
                     resume_unwind(Box::new(Planned))
                 })
             }));
             assert!(panicked.is_err());
         });
-        let added = catch_unwind(AssertUnwindSafe(|| add(&desk, 2)));
+        let write = || desk.made().write(|write| insert(write, 2));
+        let added = catch_unwind(AssertUnwindSafe(write));
         other.join().unwrap();
         assert_eq!(desk.pin().get(), if added.is_ok() { 2 } else { 0 });
         let of_another = added.is_err_and(|payload| !payload.is::<Planned>());
-        told.fetch_add(usize::from(of_another), Ordering::Relaxed);
-        desk.blank.sour.store(false, Ordering::Relaxed);
+        told.fetch_add(u64::from(of_another), Ordering::Relaxed);
+        desk.blank.sour.store(0, Ordering::Relaxed);
         add(&desk, 4);
     });
     assert_ne!(told.load(Ordering::Relaxed), 0, "nobody was told");

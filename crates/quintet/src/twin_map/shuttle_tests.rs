@@ -5,10 +5,10 @@ use super::user_code::Planned;
 use super::version::Op;
 use super::wait::Patience;
 use super::*;
-use crate::sync::{Arc, Condvar, Mutex, schedules, thread};
+use crate::sync::constant::AtomicU64;
+use crate::sync::{Arc, Condvar, Mutex, Ordering, schedules, thread};
 use crate::vocabulary::Compute;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 type Map = TwinMap<u64, u64, foldhash::fast::FixedState>;
@@ -32,15 +32,15 @@ fn crew<A: Send + 'static>(map: &Arc<Map>, works: Vec<Work<A>>) -> Vec<A> {
 
 /// How often something was seen, over all schedules of a test.
 #[derive(Default)]
-struct Seen(AtomicUsize);
+struct Seen(AtomicU64);
 
 impl Seen {
     fn note(&self, happened: bool) {
-        self.0.fetch_add(usize::from(happened), Ordering::Relaxed);
+        self.0.fetch_add(u64::from(happened), Ordering::Relaxed);
     }
 
     fn count(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Relaxed) as usize
     }
 }
 
@@ -353,10 +353,31 @@ fn shuttle_who_may_give_up_waits_for_nobody() {
     }
 }
 
+/// Who gives up has promised nobody to publish (F4).
+#[test]
+fn shuttle_who_gives_up_is_left_nothing() {
+    let (gave_up, have_given_up) = shared::<Seen>();
+    schedules(SCHEDULES, move || {
+        let map = Arc::new(map());
+        let write = |key: u64| -> Work<bool> { Box::new(move |map| map.insert(key, 1).is_none()) };
+        let tries: Work<bool> = Box::new(|map| match map.try_batch(|write| write.insert(2, 1)) {
+            Ok(old) => old.is_none(),
+            Err(error) => {
+                assert_eq!(error, GuardError::Occupied);
+                false
+            }
+        });
+        let answers = crew(&map, vec![write(0), write(1), tries]);
+        assert_eq!(map.len(), answers.iter().filter(|written| **written).count());
+        gave_up.note(!answers[2]);
+    });
+    assert!(have_given_up.count() > 0, "nobody has given up");
+}
+
 /// Sums up the keys of what is inserted. Copying it panics while it is told to; so does a key of 13.
 struct Sum {
     sum: u64,
-    sour: std::sync::Arc<AtomicBool>,
+    sour: std::sync::Arc<AtomicU64>,
 }
 
 impl Sum {
@@ -383,7 +404,7 @@ impl Absorb<Op<u64, ()>> for Sum {
         Ok(())
     }
     fn rebuild(from: &Self) -> Self {
-        if from.sour.load(Ordering::Relaxed) {
+        if from.sour.load(Ordering::Relaxed) != 0 {
             resume_unwind(Box::new(Planned));
         }
         Self { sum: from.sum, sour: std::sync::Arc::clone(&from.sour) }
@@ -398,7 +419,7 @@ impl Absorb<Op<u64, ()>> for Sum {
 fn shuttle_a_round_that_fails_is_told_to_all() {
     let (told, were_told) = shared::<Seen>();
     schedules(SCHEDULES, move || {
-        let sour = std::sync::Arc::new(AtomicBool::new(false));
+        let sour = std::sync::Arc::new(AtomicU64::new(0));
         let blank = Sum { sum: 0, sour: std::sync::Arc::clone(&sour) };
         let desk = Arc::new(Desk::new(blank, Options::DEFAULT));
         desk.made();
@@ -407,7 +428,7 @@ fn shuttle_a_round_that_fails_is_told_to_all() {
             thread::spawn(move || {
                 let written = catch_unwind(AssertUnwindSafe(|| {
                     desk.made().write(|write| {
-                        sour.fetch_or(key == 13, Ordering::Relaxed);
+                        sour.fetch_or(u64::from(key == 13), Ordering::Relaxed);
                         write.apply(Op::Insert { hash: key, key, value: (), replaced: false });
                     });
                 }));
@@ -429,7 +450,7 @@ fn shuttle_a_round_that_fails_is_told_to_all() {
         let threads = [13, 16, 32, 64].map(write);
         let sum: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
         assert_eq!(desk.pin().sum, sum, "published and not told, or told and not published");
-        sour.store(false, Ordering::Relaxed);
+        sour.store(0, Ordering::Relaxed);
         desk.made().write(|write| {
             write.apply(Op::Insert { hash: 0, key: 128, value: (), replaced: false })
         });
