@@ -27,7 +27,7 @@ use super::core::Core;
 use super::reader::{Reader, SharedReader};
 use super::user_code::{caught, drop_each};
 use super::wait::{GuardError, Patience};
-use super::word::Place;
+use super::word::{PLACES, Place};
 use crate::sync::{Arc, Barrier};
 use std::collections::VecDeque;
 use std::future::Future;
@@ -97,6 +97,8 @@ pub struct Twin<T: Absorb<Op>, Op> {
     stalled: Stalled,
     version: u64,
     stats: TwinStats,
+    /// What each copy held when it was last published: it has not changed since, unless it is about to be published again.
+    bytes: [usize; PLACES],
 }
 
 /// The writer's guard: reads its own writes, publishes when dropped.
@@ -137,7 +139,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         barrier: Barrier,
     ) -> (Self, Reader<T>) {
         let core = Arc::new(Core::new(first, second, barrier));
-        let twin = Self {
+        let mut twin = Self {
             core,
             log: VecDeque::new(),
             staged: 0,
@@ -152,7 +154,11 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             stalled,
             version: 0,
             stats: TwinStats::default(),
+            bytes: [0; PLACES],
         };
+        for place in [twin.writable, twin.readable] {
+            twin.measure(place);
+        }
         twin.tell();
         let reader = twin.reader();
         (twin, reader)
@@ -269,6 +275,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             let slot = unsafe { self.core.slot_mut(self.spare) };
             drop_each(slot.take().into_iter());
             self.spare_is_empty = true;
+            *self.spare.of_mut(&mut self.bytes) = 0;
         }
     }
 
@@ -356,11 +363,18 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         self.phase != Phase::Stale && !self.log.is_empty()
     }
 
-    /// Tells readers what has been done so far.
-    fn tell(&self) {
+    /// Asks a copy what it holds.
+    #[inline(always)]
+    fn measure(&mut self, place: Place) {
         // SAFETY: we are the writer, and write nothing meanwhile.
-        let copies = Place::ALL.map(|place| unsafe { self.core.peek(place) });
-        let copies = copies.into_iter().flatten().map(T::memory_bytes).sum::<usize>();
+        let copy = unsafe { self.core.peek(place) };
+        *place.of_mut(&mut self.bytes) = copy.map_or(0, T::memory_bytes);
+    }
+
+    /// Tells readers what has been done so far.
+    #[inline(always)]
+    fn tell(&self) {
+        let copies: usize = self.bytes.iter().sum();
         let lists =
             self.log.capacity() * size_of::<Op>() + self.old.capacity() * size_of::<T::Old>();
         self.core.gate.told.tell(&self.stats, copies + lists);
@@ -386,6 +400,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         self.settled = unsafe { self.core.publish(self.writable, self.version) };
         std::mem::swap(&mut self.readable, &mut self.writable);
         self.phase = Phase::Stale;
+        self.measure(self.readable);
         self.tell();
         self.version
     }

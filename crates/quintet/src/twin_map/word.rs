@@ -30,6 +30,13 @@ impl Place {
         // SAFETY: P1.
         unsafe { array.get_unchecked(self.0) }
     }
+
+    /// The same, to be changed.
+    #[inline(always)]
+    pub(super) fn of_mut<X>(self, array: &mut [X; PLACES]) -> &mut X {
+        // SAFETY: P1.
+        unsafe { array.get_unchecked_mut(self.0) }
+    }
 }
 
 /// What the writer is doing about the copy it wants to write.
