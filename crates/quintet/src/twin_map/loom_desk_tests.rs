@@ -161,7 +161,9 @@ fn loom_a_round_fails() {
         let of_another = added.is_err_and(|payload| !payload.is::<Planned>());
         told.fetch_add(u64::from(of_another), Ordering::Relaxed);
         desk.blank.sour.store(0, Ordering::Relaxed);
+        let sum = desk.pin().get();
         add(&desk, 4);
+        assert_eq!(desk.pin().get(), sum + 4, "what was given up has come back");
     });
     assert_ne!(told.load(Ordering::Relaxed), 0, "nobody was told");
 }
