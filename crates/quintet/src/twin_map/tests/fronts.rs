@@ -74,3 +74,17 @@ fn a_thread_gives_up_the_seats_of_tables_that_are_gone() {
     .join()
     .unwrap();
 }
+
+/// A thread's guard is seen by the writers of its own table, whichever it has read before, and by no others (L2).
+#[test]
+fn a_guard_holds_back_its_own_table_alone() {
+    let (one, other) = (TwinMap::from([(1, 1)]), TwinMap::from([(1, 1)]));
+    drop(one.pin());
+    let guard = other.pin();
+    one.insert(2, 2);
+    other.insert(2, 2);
+    assert_eq!(other.try_batch(|write| write.insert(3, 3)), Err(GuardError::Occupied));
+    assert_eq!(one.try_batch(|write| write.insert(3, 3)), Ok(None));
+    drop(guard);
+    assert_eq!(other.try_batch(|write| write.insert(3, 3)), Ok(None));
+}
