@@ -81,7 +81,8 @@ use std::time::{Duration, Instant};
 /// # Panics
 ///
 /// A panic in `Hash`, `Eq`, `Clone`, `Drop` or a closure never leaves the copies different; an operation that panicked has not happened. Writes panic if their thread
-/// holds an old read guard of this table itself, or is inside of a `batch` of it, or if there is no memory.
+/// holds an old read guard of this table itself, or is inside of a `batch` of it, or if there is no memory. If `Clone`, `Hash` or `Eq` panics in one writer's change, and again when the copy
+/// is made anew, those that share its publish panic as well, with nothing changed.
 #[doc(alias("DashMap", "ArcSwap", "RwLock", "left-right", "evmap", "flashmap"))]
 pub struct TwinMap<K, V, S = DefaultHashBuilder>
 where

@@ -19,6 +19,7 @@ const DOCUMENTED: &[&str] = &[
     "try_insert returns this as a value",
     "the same on `fallible()` returns this as a value",
     "its Eq is not consistent",
+    "nothing was changed: Clone, Hash or Eq of another writer's key or value panicked",
 ];
 
 /// Starts the watch over this process.
