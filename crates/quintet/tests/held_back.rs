@@ -58,15 +58,17 @@ fn worst<'s, W>(
 /// One test: the counts of the allocator are the process's.
 #[test]
 fn overwrites_hold_back_less_than_a_megabyte() {
-    for threads in [1, 2] {
-        // A thread that the machine puts to sleep inside a section holds back what is retired meanwhile: that is not what is looked for.
-        let held = (0..5).map(|_| overwritten(threads));
-        let held = held.inspect(|[pins, table, handles]| {
-            println!("{threads} threads: {pins} bytes by pins, {table} by the set itself, {handles} by handles");
-        });
-        let mut held = held.take_while(|held| held.iter().any(|bytes| *bytes > 1 << 20));
-        assert!(held.nth(4).is_none(), "more than a megabyte, time and again");
-    }
+    let most = |threads| {
+        let [pins, table, handles] = overwritten(threads);
+        println!(
+            "{threads} threads: {pins} bytes by pins, {table} by the set itself, {handles} by handles"
+        );
+        pins.max(table).max(handles)
+    };
+    let alone = most(1);
+    assert!(alone <= 1 << 20, "{alone} bytes by one thread");
+    // Of two, one that the machine puts to sleep inside a section holds back what is retired meanwhile: that is not what is looked for.
+    assert!((0..5).any(|_| most(2) <= 1 << 20), "more than a megabyte, time and again");
 }
 
 /// Bytes held back by each way.
