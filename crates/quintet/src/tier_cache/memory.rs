@@ -29,7 +29,11 @@ pub(crate) const MAX_HELD: usize = 6;
 /// Words of a record.
 pub const RECORD_WORDS: usize = 4;
 /// Words of a seat, padded to whole cache lines.
-pub const SEAT_WORDS: usize = 80;
+pub const SEAT_WORDS: usize = 128;
+/// An intent has room for so many control words and stores, more than one operation on one tier can need.
+const ROOM_HELD: usize = 12;
+const ROOM_WRITES: usize = 20;
+const _: () = assert!(MAX_HELD <= ROOM_HELD && MAX_WRITES <= ROOM_WRITES);
 
 /// The sizes of a map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,12 +105,12 @@ const PHASE: usize = 2;
 const FLAGS: usize = 3;
 const NEW: usize = 4;
 const WORDS: usize = 5;
-const HOLE: usize = WORDS + MAX_HELD;
+const HOLE: usize = WORDS + ROOM_HELD;
 const KILL: usize = HOLE + 3;
 const OUT: usize = KILL + 1;
 const WRITES: usize = OUT + 1;
 /// Entries that operations of this seat added, less those they took away; and what it will be after the planned one.
-const COUNT: usize = WRITES + 5 * MAX_WRITES;
+const COUNT: usize = WRITES + 5 * ROOM_WRITES;
 const NEXT_COUNT: usize = COUNT + 1;
 const _: () = assert!(NEXT_COUNT < SEAT_WORDS);
 

@@ -7,7 +7,9 @@ use crate::sync::{AtomicPair, AtomicU64, MODEL, fork};
 use std::os::fd::OwnedFd;
 
 const KIND: u64 = u64::from_le_bytes(*b"tier-map");
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
+/// Processes that can take part at once.
+const PROCESSES: usize = 256;
 const FIELDS: [&str; 4] = ["buckets", "window", "records", "seats"];
 
 /// Where each array begins in the body, and where the last one ends.
@@ -59,17 +61,26 @@ impl Peers for Segment {
     }
 }
 
-/// Enters the process into a segment, which `repair` has to find in order first if the machine restarted since it was last used.
-pub(super) fn join(
+/// Lets `repair` find a segment in order if the machine restarted since it was last used. Whoever comes first repairs; the others wait
+/// and find it done. A process takes a slot of the segment only for that, and when it first writes.
+pub(super) fn settle(
     segment: &Segment,
     repair: impl FnOnce() -> Result<(), OpenError>,
 ) -> Result<(), OpenError> {
-    if segment.is_writable() {
+    if !segment.is_writable() || !segment.is_from_another_boot() {
+        return Ok(());
+    }
+    let _turn = segment.repair_turn()?;
+    if segment.is_from_another_boot() {
         Segment::me(segment)?;
-        if segment.is_from_another_boot() {
-            repair()?;
-            segment.adopt_boot();
+        // Somebody who cannot tell which boot this is may be at work already: then it is of this one.
+        if segment.is_alone() {
+            let repaired = repair();
+            if segment.is_alone() {
+                repaired?;
+            }
         }
+        segment.adopt_boot();
     }
     Ok(())
 }
@@ -99,8 +110,9 @@ impl SharedMap {
         let values = [geometry.buckets, geometry.window, geometry.records, geometry.seats];
         let fields: [_; 4] = std::array::from_fn(|at| (FIELDS[at], values[at] as u64));
         let body = offsets(geometry).end;
-        let segment = create(&Shape { kind: KIND, format: FORMAT, fields: &fields, body })?;
-        Self::enter(segment)
+        let processes = PROCESSES;
+        let shape = Shape { kind: KIND, format: FORMAT, fields: &fields, processes, body };
+        Self::enter(create(&shape)?)
     }
 
     /// Enters a map by its place. A geometry that is given must be the map's own.
@@ -124,11 +136,12 @@ impl SharedMap {
         let [buckets, window, records, seats] = std::array::from_fn(field);
         let geometry = Geometry { buckets, window, records, seats }.verify()?;
         let entered = Self { segment, geometry, sink: Box::new(|_| {}) };
-        if entered.arrays().is_none() {
-            let found = entered.segment.field(0);
-            return Err(SegmentError::Mismatch { field: "buckets", expected: 0, found }.into());
+        let (expected, found) = (offsets(geometry).end, entered.segment.body_bytes());
+        if expected != found || entered.arrays().is_none() {
+            let (expected, found) = (expected as u64, found as u64);
+            return Err(SegmentError::Mismatch { field: "size in bytes", expected, found }.into());
         }
-        join(&entered.segment, || {
+        settle(&entered.segment, || {
             entered.map().recover()?;
             entered.map().check().map(|_| ()).map_err(OpenError::Damaged)
         })?;
@@ -178,7 +191,7 @@ impl SharedMap {
 type Fields = [(&'static str, Option<u64>); 4];
 
 fn wanted(fields: &Fields) -> Wanted<'_> {
-    Wanted { kind: KIND, formats: (FORMAT, FORMAT), fields }
+    Wanted { kind: KIND, formats: (FORMAT, FORMAT), fields, any_owner: false }
 }
 
 fn sizes(geometry: Option<Geometry>) -> Fields {

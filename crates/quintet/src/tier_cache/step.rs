@@ -99,6 +99,16 @@ pub(crate) fn store(point: Point, word: &AtomicU64, value: u64) {
     word.store(value, Ordering::Release);
 }
 
+/// Raises a word to at least `value`.
+#[inline(always)]
+pub(crate) fn raise(point: Point, word: &AtomicU64, value: u64) {
+    if crash_point!(point) {
+        return;
+    }
+    // ORDERING: Relaxed: the word says all there is to know; nothing is published by it.
+    word.fetch_max(value, Ordering::Relaxed);
+}
+
 /// A compare-exchange; true if it took effect.
 #[inline(always)]
 pub(crate) fn exchange(point: Point, word: &AtomicU64, old: u64, new: u64) -> bool {

@@ -1,14 +1,17 @@
 //! The first pages of a segment.
 //!
 //! Words 0 to 15 say what it is, 16 to 47 are the family's fields; from byte 4096 on one line per process slot; the body
-//! begins at [`BODY`].
+//! begins at the next whole page ([`body_at`](super::body_at)). The rest of the first page is zero.
 
+use super::{SLOT_WORDS, SLOTS};
 use crate::sync::{AtomicU64, Ordering};
 
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"quintet\x01");
+/// In place of the magic word while a segment is being made.
+pub(super) const HALF_MADE: u64 = u64::from_le_bytes(*b"quinhalf");
 pub(super) const ENDIAN: u64 = 0x0102_0304_0506_0708;
 /// Changes with the layout of these pages.
-pub(super) const VERSION: u64 = 1;
+pub(super) const VERSION: u64 = 2;
 
 pub(super) const AT_MAGIC: usize = 0;
 pub(super) const AT_ENDIAN: usize = 1;
@@ -23,16 +26,11 @@ pub(super) const AT_MODE: usize = 10;
 pub(super) const AT_USER: usize = 11;
 pub(super) const AT_FIELDS: usize = 12;
 pub(super) const AT_GROUP: usize = 13;
+pub(super) const AT_PROCESSES: usize = 14;
+/// When it was made, in milliseconds of the wall clock.
+pub(super) const AT_CREATED: usize = 15;
 pub(super) const FIRST_FIELD: usize = 16;
 pub(super) const MAX_FIELDS: usize = 32;
-
-/// Processes that can take part at once.
-pub(super) const PROCESSES: usize = 256;
-/// Words of a process slot: incarnation, pid, start time, pid namespace, boot id.
-pub(super) const SLOT_WORDS: usize = 8;
-pub(super) const SLOTS: usize = 4096;
-/// Where the family's bytes begin.
-pub(super) const BODY: usize = SLOTS + PROCESSES * SLOT_WORDS * 8;
 
 /// A view of the header's words.
 #[derive(Clone, Copy)]
@@ -49,9 +47,14 @@ impl<'a> Header<'a> {
         self.0[place].store(value, Ordering::Release);
     }
 
+    /// How many processes can take part: as the bytes behind the header say, whatever is stored there later.
+    pub(super) fn processes(self) -> usize {
+        (self.0.len() - SLOTS / 8) / SLOT_WORDS
+    }
+
     /// The words of a process slot.
     pub(super) fn slot(self, slot: usize) -> Option<&'a [AtomicU64]> {
-        if slot >= PROCESSES {
+        if slot >= self.processes() {
             return None;
         }
         let from = SLOTS / 8 + slot * SLOT_WORDS;

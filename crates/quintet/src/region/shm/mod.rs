@@ -4,6 +4,7 @@
 //! | Room | Holds |
 //! |---|---|
 //! | `header` | the first page: who made the segment, of which shape |
+//! | `files` | names: what is ours and what is not, making and removing |
 //! | `segment` | create, attach, map |
 //! | `view` | the mapping, in huge pages where they can be had |
 //! | `peers` | the processes that take part, and the proof that one of them is dead |
@@ -11,11 +12,10 @@
 //! **M1.** A segment is created exclusively, follows no symbolic link, gets its mode by `fchmod`, and is allocated in full before
 //! anybody sees it: a full file system is an error value, never a signal later.
 //! **M2.** The magic word is written last; whoever attaches sees a complete header or an error that names the field.
-//! **M3.** While a segment is being created its creator holds a lock that the kernel releases with the process: a half-made
-//! segment whose lock is free is abandoned, and the next creator replaces it.
-//! **M4.** A process that takes part holds the lock of its slot by an open file description of its own: not shared with
-//! forked children (closed there at once), not kept over exec. Dead means: the lock is free, the slot has been
-//! taken anew, or, in the same pid namespace and boot, the process is gone, a zombie, or started at another time.
+//! **M3.** While a segment is being created its creator holds a lock on it that the kernel releases with the process: a half-made
+//! segment whose lock is free is abandoned, and the next creator replaces it. Files of others are left alone (F1 to F4 of `files`).
+//! **M4.** A process that takes part holds the lock of its slot on the segment's own file, by an open file description of its own. Dead means: the lock
+//! is free, or the slot has been taken anew; nothing else does (D1 to D5 of `peers`).
 //! **M5.** No address is ever stored in a segment.
 //!
 //! Truncation of a mapped file by somebody else with the right to write it ends in a signal; a sealed segment cannot be truncated.
@@ -25,12 +25,13 @@
     any(target_os = "linux", target_os = "android"),
     not(any(quintet_loom, quintet_shuttle, miri))
 ))]
-mod header;
+mod files;
 #[cfg(all(
     feature = "shm",
     any(target_os = "linux", target_os = "android"),
     not(any(quintet_loom, quintet_shuttle, miri))
 ))]
+mod header;
 #[cfg(all(
     feature = "shm",
     any(target_os = "linux", target_os = "android"),
@@ -69,11 +70,33 @@ mod segment;
 #[path = "absent.rs"]
 mod segment;
 
+#[cfg(all(
+    test,
+    feature = "shm",
+    target_os = "linux",
+    not(any(quintet_loom, quintet_shuttle, miri))
+))]
+pub(crate) use files::hold_creation;
 #[allow(unused_imports)] // absent where no family can use it
 pub(crate) use segment::Segment;
 
 use std::fmt;
 use std::path::PathBuf;
+
+/// Processes that can take part in a segment at once, at most.
+pub(crate) const MAX_PROCESSES: usize = 1 << 13;
+/// Words of a process slot: incarnation, pid, pid namespace; the rest is zero.
+const SLOT_WORDS: usize = 8;
+/// Bytes of a process slot.
+pub(crate) const SLOT_BYTES: usize = SLOT_WORDS * 8;
+/// Where the slots begin.
+const SLOTS: usize = 4096;
+
+/// Where the family's bytes begin in a segment for so many processes, whose slots fill whole pages.
+#[allow(dead_code)] // absent where no family can use it
+pub(crate) const fn body_at(processes: usize) -> usize {
+    SLOTS + (processes * SLOT_BYTES).next_multiple_of(4096)
+}
 
 /// Where a segment lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +122,17 @@ impl Default for Access {
     }
 }
 
+/// Whoever took a slot and may still be alive.
+#[derive(Clone, Copy, Debug)]
+#[allow(dead_code)] // absent where no family can use it
+pub(crate) struct Peer {
+    pub(crate) slot: u32,
+    pub(crate) incarnation: u64,
+    pub(crate) pid: u32,
+    /// In the caller's pid namespace, where its number means the same.
+    pub(crate) here: bool,
+}
+
 /// What a family stores in a segment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape<'s> {
@@ -108,6 +142,8 @@ pub(crate) struct Shape<'s> {
     pub(crate) format: u64,
     /// Named sizes, recorded in the header.
     pub(crate) fields: &'s [(&'static str, u64)],
+    /// Processes that can take part at once, up to [`MAX_PROCESSES`].
+    pub(crate) processes: usize,
     /// Bytes behind the header.
     pub(crate) body: usize,
 }
@@ -121,6 +157,8 @@ pub(crate) struct Wanted<'w> {
     pub(crate) formats: (u64, u64),
     /// Its sizes; `None` are taken as they are.
     pub(crate) fields: &'w [(&'static str, Option<u64>)],
+    /// Whoever made it: else only this user's own and those of root.
+    pub(crate) any_owner: bool,
 }
 
 /// Why there is no segment.
@@ -157,8 +195,35 @@ pub enum SegmentError {
     },
     /// The user may not do that.
     Permission(PathBuf),
-    /// The name is empty, too long or has a slash, or the path is a symbolic link or no file.
+    /// The name is empty, too long, has a slash or ends in `.lock`.
     Name(PathBuf),
+    /// Something else than a regular file lies there.
+    NotAFile {
+        /// Where.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// Another version made it, in a format that this one does not read.
+    Format {
+        /// Of the segment.
+        found: u64,
+        /// Of this version.
+        wanted: u64,
+    },
+    /// Another user made it, and that was not allowed.
+    Owner {
+        /// Where.
+        path: PathBuf,
+        /// Who.
+        owner: u32,
+    },
+    /// A segment without a name needs `/proc`, which is not there.
+    NeedsProc,
+    /// Its name was removed, and without `/proc` it cannot be opened again.
+    Removed(PathBuf),
+    /// The file system has no locks.
+    NoLocks(PathBuf),
     /// Every process slot is taken.
     TooManyProcesses,
     /// The system refused a call.
@@ -191,6 +256,10 @@ impl fmt::Display for SegmentError {
             Self::Foreign(path) => {
                 write!(out, "{} is not a quintet segment: choose another name", path.display())
             }
+            Self::Mismatch { field: field @ "mode", expected, found } => write!(
+                out,
+                "{field} is {found:04o}, not {expected:04o}: use the segment's own parameters or remove it"
+            ),
             Self::Mismatch { field, expected, found } => write!(
                 out,
                 "{field} is {found}, not {expected}: use the segment's own parameters or remove it"
@@ -209,6 +278,34 @@ impl fmt::Display for SegmentError {
                 "{} cannot be a segment: take a plain name without slash, or the path of a regular file",
                 path.display()
             ),
+            Self::NotAFile { path, what } => {
+                write!(out, "{} is {what}: give the path of a regular file", path.display())
+            }
+            Self::Format { found, wanted } if found < wanted => write!(
+                out,
+                "an older version made it (format {found}, this one reads {wanted}): remove it and create it again"
+            ),
+            Self::Format { found, wanted } => write!(
+                out,
+                "a newer version made it (format {found}, this one reads {wanted}): use that version, or remove it \
+                 and create it again"
+            ),
+            Self::Owner { path, owner } => write!(
+                out,
+                "user {owner} made {}: allow any owner if you trust that user, or choose another name",
+                path.display()
+            ),
+            Self::NeedsProc => out.write_str(
+                "a segment without a name needs /proc, which is not there: mount it, or create the segment by name",
+            ),
+            Self::Removed(path) => write!(
+                out,
+                "{} was removed, and without /proc it cannot be opened again: mount /proc, or attach anew",
+                path.display()
+            ),
+            Self::NoLocks(path) => {
+                write!(out, "{} lies where files have no locks: choose a local file system", path.display())
+            }
             Self::TooManyProcesses => {
                 out.write_str("every process slot is taken: end a process that uses the segment")
             }

@@ -1,9 +1,10 @@
 //! A segment for model checkers: their atomics are no plain bytes, so each array is built on the heap when it is first asked for. One process, which
 //! never dies.
 
-use super::{Access, Place, SegmentError, Shape, Wanted};
+use super::{Access, Peer, Place, SegmentError, Shape, Wanted};
 use crate::region::Pages;
 use crate::region::heap::{Buffer, Zeroed};
+use crate::sync::AtomicU64;
 use std::any::Any;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
@@ -17,6 +18,8 @@ pub(crate) struct Segment {
     format: u64,
     fields: Vec<u64>,
     body: usize,
+    created: AtomicU64,
+    processes: u64,
 }
 
 impl Segment {
@@ -27,7 +30,8 @@ impl Segment {
     pub(crate) fn create_sealed(shape: &Shape<'_>) -> Result<Self, SegmentError> {
         let fields = shape.fields.iter().map(|(_, value)| *value).collect();
         let arrays = Mutex::default();
-        Ok(Self { arrays, format: shape.format, fields, body: shape.body })
+        let (created, processes) = (AtomicU64::new(0), shape.processes as u64);
+        Ok(Self { arrays, format: shape.format, fields, body: shape.body, created, processes })
     }
 
     pub(crate) fn attach(_: &Place, _: &Wanted<'_>, _: bool) -> Result<Self, SegmentError> {
@@ -63,6 +67,14 @@ impl Segment {
         self.format
     }
 
+    pub(crate) fn max_processes(&self) -> u64 {
+        self.processes
+    }
+
+    pub(crate) fn mode(&self) -> u32 {
+        0o600
+    }
+
     pub(crate) fn seed(&self) -> u64 {
         7
     }
@@ -72,6 +84,30 @@ impl Segment {
     }
 
     pub(crate) fn adopt_boot(&self) {}
+
+    pub(crate) fn repair_turn(&self) -> Result<(), SegmentError> {
+        Ok(())
+    }
+
+    pub(crate) fn is_alone(&self) -> bool {
+        true
+    }
+
+    pub(crate) fn wall_ms() -> u64 {
+        1000
+    }
+
+    pub(crate) fn created(&self) -> &AtomicU64 {
+        &self.created
+    }
+
+    pub(crate) fn is_removed(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.body
+    }
 
     pub(crate) fn bytes(&self) -> usize {
         self.body
@@ -89,8 +125,8 @@ impl Segment {
         Ok((0, 1))
     }
 
-    pub(crate) fn processes(&self) -> Vec<(u32, u64, u32)> {
-        vec![(0, 1, std::process::id())]
+    pub(crate) fn processes(&self) -> Vec<Peer> {
+        vec![Peer { slot: 0, incarnation: 1, pid: std::process::id(), here: true }]
     }
 
     pub(crate) fn is_dead(&self, slot: usize, _: u64) -> bool {

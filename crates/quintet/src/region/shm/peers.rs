@@ -1,23 +1,40 @@
 //! The processes that take part in a segment.
 //!
-//! A slot is taken by locking its byte of the lock file through an open file description of the process's own, then
-//! counting its incarnation up. The kernel releases the lock when the process ends, however it ends.
+//! A slot is taken by locking the first byte of its line in the segment's own file, through an open file description of the process's own, then
+//! counting its incarnation up. The kernel releases the lock when the last descriptor of that description is closed, however the process ends.
+//!
+//! **D1.** The lock alone decides. Held: alive. Free, or the slot has been taken anew: dead. No pid, start time, state or namespace is asked: each of them
+//! can say "gone" about somebody who is there (a first thread that ended, a copy made by a raw clone, another namespace's numbers).
+//! **D2.** The lock lies on the file that is mapped, not on a name: who has the memory has the lock.
+//! **D3.** The description is opened anew by each process. A forked child closes its copy before anything else runs there, and takes a slot of its own when it
+//! first needs one. A program started by exec has none of it.
+//! **D4.** An owner's name (slot, incarnation) is known to others only after its lock is held, and the lock is held until the process has ended or has left
+//! for good. So whoever sees the name and a free lock sees somebody who is gone.
+//! **D5.** Anybody who has the file open can ask, also who may only read: asking takes nothing.
+//!
+//! A copy of the description in a child that was made without the library hearing of it (a raw clone) keeps its parent alive until it ends or calls exec: noticed late, never wrongly.
 
-use super::SegmentError;
-use super::header::{Header, PROCESSES, boot_id};
+use super::header::Header;
+use super::{Peer, SLOT_WORDS, SLOTS, SegmentError};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fork, thread};
 use std::fs::File;
+use std::io;
 use std::os::fd::{IntoRawFd, RawFd};
 
-/// The byte a creator holds; slot n holds byte n + 1.
-pub(super) const CREATION_LOCK: usize = 0;
+/// The byte a creator holds: of the magic word.
+pub(super) const CREATION: usize = 0;
+/// The byte of whoever repairs a segment after a restart: of the boot's id.
+pub(super) const REPAIR: usize = super::header::AT_BOOT * 8;
+
+/// The byte of a slot's owner.
+fn byte_of(slot: usize) -> usize {
+    SLOTS + slot * SLOT_WORDS * 8
+}
 
 // Words of a slot.
 const INCARNATION: usize = 0;
 const PID: usize = 1;
-const STARTED: usize = 2;
-const NAMESPACE: usize = 3;
-const BOOT: usize = 4;
+const NAMESPACE: usize = 2;
 
 fn range(kind: i32, byte: usize) -> libc::flock {
     // SAFETY: a C structure of integers, for which zero is valid.
@@ -29,11 +46,38 @@ fn range(kind: i32, byte: usize) -> libc::flock {
     range
 }
 
-/// Takes a byte's lock for the open file description of `fd`, if nobody has it.
-pub(super) fn try_lock(fd: RawFd, byte: usize) -> bool {
-    let wanted = range(libc::F_WRLCK, byte);
+fn set(fd: RawFd, command: i32, wanted: &libc::flock) -> io::Result<()> {
     // SAFETY: the structure outlives the call.
-    unsafe { libc::fcntl(fd, libc::F_OFD_SETLK, &wanted) == 0 }
+    match unsafe { libc::fcntl(fd, command, std::ptr::from_ref(wanted)) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Takes a byte's lock for the open file description of `fd`. False if somebody has it.
+pub(super) fn lock(fd: RawFd, byte: usize) -> io::Result<bool> {
+    match set(fd, libc::F_OFD_SETLK, &range(libc::F_WRLCK, byte)) {
+        Ok(()) => Ok(true),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EACCES) => Ok(false),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Takes a byte's lock, waiting for as long as somebody has it.
+pub(super) fn lock_when_free(fd: RawFd, byte: usize) -> io::Result<()> {
+    loop {
+        match set(fd, libc::F_OFD_SETLKW, &range(libc::F_WRLCK, byte)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+/// Gives a byte's lock back, whoever else has a copy of the descriptor.
+pub(super) fn unlock(fd: RawFd, byte: usize) {
+    let _ = set(fd, libc::F_OFD_SETLK, &range(libc::F_UNLCK, byte));
 }
 
 /// Somebody else holds a byte's lock, or it cannot be told.
@@ -44,9 +88,9 @@ pub(super) fn is_locked(fd: RawFd, byte: usize) -> bool {
     !answered || asked.l_type != libc::F_UNLCK as libc::c_short
 }
 
-/// Descriptors of lock files, plus one; 0 is an empty place. A forked child closes them all: the lock would
+/// Descriptors that hold locks, plus one; 0 is an empty place. A forked child closes them all (D3): the lock would
 /// otherwise outlive the parent in the child's copy.
-static HELD: [AtomicU32; 128] = [const { AtomicU32::new(0) }; 128];
+static HELD: [AtomicU32; 1024] = [const { AtomicU32::new(0) }; 1024];
 
 extern "C" fn close_in_child() {
     for place in &HELD {
@@ -59,14 +103,14 @@ extern "C" fn close_in_child() {
     }
 }
 
-/// A lock file that is closed on drop, or in a forked child.
+/// A description of our own that is closed on drop, or in a forked child.
 #[derive(Debug)]
-pub(super) struct LockFile {
+pub(super) struct Description {
     fd: RawFd,
     place: usize,
 }
 
-impl LockFile {
+impl Description {
     /// `None` if this process holds too many.
     pub(super) fn register(file: File) -> Option<Self> {
         static ONCE: std::sync::Once = std::sync::Once::new();
@@ -89,6 +133,10 @@ impl LockFile {
         None
     }
 
+    pub(super) fn fd(&self) -> RawFd {
+        self.fd
+    }
+
     fn forget(self) -> (RawFd, usize) {
         let kept = (self.fd, self.place);
         std::mem::forget(self);
@@ -96,7 +144,7 @@ impl LockFile {
     }
 }
 
-impl Drop for LockFile {
+impl Drop for Description {
     fn drop(&mut self) {
         close(self.fd, self.place);
     }
@@ -148,7 +196,7 @@ impl Membership {
     pub(super) fn me(
         &self,
         header: Header<'_>,
-        open: impl FnOnce() -> Result<LockFile, SegmentError>,
+        open: impl FnOnce() -> Result<Description, SegmentError>,
     ) -> Result<(u32, u64), SegmentError> {
         loop {
             let forks = fork::seen().0;
@@ -177,31 +225,23 @@ impl Membership {
         }
     }
 
-    fn join(&self, header: Header<'_>, lock: LockFile) -> Result<(), SegmentError> {
-        for slot in 0..PROCESSES {
-            if !try_lock(lock.fd, slot + 1) {
+    fn join(&self, header: Header<'_>, own: Description) -> Result<(), SegmentError> {
+        for slot in 0..header.processes() {
+            let Some(words) = header.slot(slot) else { break };
+            let locked = lock(own.fd, byte_of(slot));
+            if !locked.map_err(|source| SegmentError::Io { doing: "lock a slot", source })? {
                 continue;
             }
-            let Some(words) = header.slot(slot) else { break };
             // ORDERING: Acquire of the last owner's count; the description is stored before the count (Release), so
             // whoever sees the count sees whom it describes.
             let incarnation =
                 words[INCARNATION].load(Ordering::Acquire).wrapping_add(1) & ((1 << 48) - 1);
-            let boot = boot_id();
             // SAFETY: getpid has no preconditions.
             let pid = unsafe { libc::getpid() };
-            let started = start_time(pid).map_or(0, |(started, _)| started);
-            for (word, value) in [
-                (PID, pid as u64),
-                (STARTED, started),
-                (NAMESPACE, namespace()),
-                (BOOT, boot[0]),
-                (BOOT + 1, boot[1]),
-            ] {
-                words[word].store(value, Ordering::Release);
-            }
+            words[PID].store(pid as u64, Ordering::Release);
+            words[NAMESPACE].store(namespace(), Ordering::Release);
             words[INCARNATION].store(incarnation, Ordering::Release);
-            let (fd, place) = lock.forget();
+            let (fd, place) = own.forget();
             // ORDERING: Relaxed: published by `turn`.
             self.slot.store(slot as u32, Ordering::Relaxed);
             self.incarnation.store(incarnation, Ordering::Relaxed);
@@ -220,68 +260,45 @@ impl Membership {
         }
     }
 
-    /// True only on proof. A process that has not joined has no descriptor to ask with, and proves nothing.
-    pub(super) fn is_dead(&self, header: Header<'_>, slot: usize, incarnation: u64) -> bool {
+    /// True only on proof (D1). `fd` is any descriptor of the segment's file that holds no lock.
+    pub(super) fn is_dead(
+        &self,
+        header: Header<'_>,
+        fd: RawFd,
+        slot: usize,
+        incarnation: u64,
+    ) -> bool {
         let Some(words) = header.slot(slot) else { return false };
-        if !self.joined() || (slot as u32, incarnation) == self.name() {
+        if self.joined() && (slot as u32, incarnation) == self.name() {
             return false;
         }
         // ORDERING: Acquire; partner: the Release stores of `join`.
-        let current = || words[INCARNATION].load(Ordering::Acquire);
-        if current() != incarnation {
+        if words[INCARNATION].load(Ordering::Acquire) != incarnation {
             return true;
         }
-        if slot as u32 == self.name().0 {
-            return true;
-        }
-        let fd = self.fd.load(Ordering::Relaxed) as RawFd - 1;
-        !is_locked(fd, slot + 1) || is_gone(words)
+        !is_locked(fd, byte_of(slot))
+    }
+
+    /// Nobody else holds a slot.
+    pub(super) fn is_alone(&self, header: Header<'_>, fd: RawFd) -> bool {
+        let mine = self.joined().then(|| self.name().0 as usize);
+        let mut slots = (0..header.processes()).filter(|slot| Some(*slot) != mine);
+        slots.all(|slot| !is_locked(fd, byte_of(slot)))
     }
 }
 
-/// Slot, incarnation and process id of every slot that was ever taken.
-pub(super) fn described(header: Header<'_>) -> Vec<(u32, u64, u32)> {
+/// Every slot that was ever taken.
+pub(super) fn described(header: Header<'_>) -> Vec<Peer> {
+    let ours = namespace();
     let describe = |slot: usize| {
         let words = header.slot(slot)?;
         // ORDERING: Acquire; partner: the Release stores of `join`.
-        let incarnation = words[INCARNATION].load(Ordering::Acquire);
-        let pid = words[PID].load(Ordering::Acquire) as u32;
-        (incarnation != 0).then_some((slot as u32, incarnation, pid))
+        let [incarnation, pid, of] =
+            [INCARNATION, PID, NAMESPACE].map(|word| words[word].load(Ordering::Acquire));
+        let here = of != 0 && of == ours;
+        (incarnation != 0).then_some(Peer { slot: slot as u32, incarnation, pid: pid as u32, here })
     };
-    (0..PROCESSES).filter_map(describe).collect()
-}
-
-/// The described process does not exist any more. Only its own boot and pid namespace can tell.
-fn is_gone(words: &[AtomicU64]) -> bool {
-    let [pid, started, of, boot0, boot1] =
-        // ORDERING: Acquire, as in `is_dead`.
-        [PID, STARTED, NAMESPACE, BOOT, BOOT + 1].map(|word| words[word].load(Ordering::Acquire));
-    let boot = boot_id();
-    if boot != [0, 0] && [boot0, boot1] != boot {
-        return true;
-    }
-    if of == 0 || of != namespace() || pid == 0 || pid > i32::MAX as u64 {
-        return false;
-    }
-    match start_time(pid as i32) {
-        Some((now, state)) => started != 0 && now != started || matches!(state, 'Z' | 'X'),
-        None => does_not_exist(pid as i32),
-    }
-}
-
-fn does_not_exist(pid: i32) -> bool {
-    // SAFETY: signal 0 only asks.
-    let refused = unsafe { libc::kill(pid, 0) } != 0;
-    refused && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
-}
-
-/// When a process started, in ticks since boot, and its state.
-fn start_time(pid: i32) -> Option<(u64, char)> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may contain anything; the fields follow its last parenthesis.
-    let mut fields = text.rsplit_once(") ")?.1.split(' ');
-    let state = fields.next()?.chars().next()?;
-    Some((fields.nth(18)?.parse().ok()?, state))
+    (0..header.processes()).filter_map(describe).collect()
 }
 
 /// Which pid namespace this process lives in; 0 if the system does not tell.

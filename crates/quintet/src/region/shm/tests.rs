@@ -8,8 +8,10 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
 const FIELDS: [(&str, u64); 2] = [("width", 7), ("height", 9)];
-const SHAPE: Shape<'static> = Shape { kind: 1, format: 2, fields: &FIELDS, body: 4096 };
-const WANTED: Wanted<'static> = Wanted { kind: 1, formats: (2, 2), fields: &ANY };
+const SHAPE: Shape<'static> =
+    Shape { kind: 1, format: 2, fields: &FIELDS, processes: 64, body: 4096 };
+const WANTED: Wanted<'static> = Wanted { kind: 1, formats: (2, 2), fields: &ANY, any_owner: false };
+const BODY: usize = body_at(64);
 const ANY: [(&str, Option<u64>); 2] = [("width", None), ("height", None)];
 
 /// A place of this test's own, cleaned up behind it.
@@ -88,8 +90,6 @@ fn a_chosen_mode_is_set_whatever_the_umask_and_verified() {
 fn a_wrong_header_names_its_field() {
     for (word, name) in [
         (AT_ENDIAN, "endianness"),
-        (AT_VERSION, "layout version"),
-        (AT_FORMAT, "format version"),
         (AT_BYTES, "size in bytes"),
         (AT_USER, "owner"),
         (AT_GROUP, "group"),
@@ -100,6 +100,23 @@ fn a_wrong_header_names_its_field() {
         own.create().unwrap();
         own.poke(word, 99);
         assert_eq!(field(own.attach()), name);
+    }
+    for (word, value) in [(AT_VERSION, 1), (AT_VERSION, 99), (AT_FORMAT, 1), (AT_FORMAT, 99)] {
+        let own = Own::new("format");
+        own.create().unwrap();
+        own.poke(word, value);
+        match own.attach() {
+            Err(error @ SegmentError::Format { .. }) => {
+                assert!(error.to_string().contains("create it again"), "{error}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    for processes in [0, 8193, u64::MAX] {
+        let own = Own::new("slots");
+        own.create().unwrap();
+        own.poke(AT_PROCESSES, processes);
+        assert_eq!(field(own.attach()), "processes");
     }
     let own = Own::new("fields");
     own.create().unwrap();
@@ -113,7 +130,8 @@ fn a_wrong_header_names_its_field() {
     );
     let wanted = |kind, formats| Wanted { kind, formats, ..WANTED };
     assert_eq!(field(Segment::attach(&own.0, &wanted(3, (2, 2)), true)), "kind");
-    assert_eq!(field(Segment::attach(&own.0, &wanted(1, (3, 4)), true)), "format version");
+    let newer = Segment::attach(&own.0, &wanted(1, (3, 4)), true);
+    assert!(matches!(newer, Err(SegmentError::Format { found: 2, wanted: 4 })));
     assert_eq!(Segment::attach(&own.0, &wanted(1, (1, 3)), true).unwrap().format(), 2);
     own.poke(AT_MAGIC, 0x1234);
     assert!(matches!(own.attach(), Err(SegmentError::Foreign(_))));
@@ -130,13 +148,13 @@ fn truncated_foreign_and_linked_files_are_refused() {
     assert!(matches!(own.attach(), Err(SegmentError::Foreign(_))));
     std::fs::remove_file(&own.1).unwrap();
     std::os::unix::fs::symlink("/etc/hostname", &own.1).unwrap();
-    assert!(matches!(own.attach(), Err(SegmentError::Name(_))));
+    assert!(matches!(own.attach(), Err(SegmentError::NotAFile { what: "a symbolic link", .. })));
     assert!(own.create().is_err(), "no link is followed");
     std::fs::remove_file(&own.1).unwrap();
     std::fs::write(&own.1, vec![7; BODY + 100]).unwrap();
     assert!(matches!(own.attach(), Err(SegmentError::Foreign(_))));
     assert!(
-        matches!(own.create(), Err(SegmentError::Exists(_))),
+        matches!(own.create(), Err(SegmentError::Foreign(_))),
         "somebody's file is not replaced"
     );
     for name in ["", "a/b", "x.lock"] {
@@ -148,24 +166,24 @@ fn truncated_foreign_and_linked_files_are_refused() {
     }
 }
 
-/// Creator killed midway: a file without a magic word, its lock free. While the lock is held it is not ready.
+/// Creator killed midway: a file that says so, its lock free. While the lock is held it is not ready.
 #[test]
 fn a_half_made_segment_is_not_ready_and_then_abandoned() {
     let own = Own::new("half");
     own.create().unwrap();
-    own.poke(AT_MAGIC, 0);
-    let lock =
-        std::fs::OpenOptions::new().read(true).write(true).open(own.1.with_extension("lock"));
-    let path = PathBuf::from(format!("{}.lock", own.1.display()));
-    let lock =
-        lock.or_else(|_| std::fs::OpenOptions::new().read(true).write(true).open(&path)).unwrap();
-    assert!(super::peers::try_lock(lock.as_raw_fd(), super::peers::CREATION_LOCK));
+    own.poke(AT_MAGIC, HALF_MADE);
+    let creator = std::fs::OpenOptions::new().read(true).write(true).open(&own.1).unwrap();
+    assert!(super::peers::lock(creator.as_raw_fd(), super::peers::CREATION).unwrap());
     assert!(matches!(own.attach(), Err(SegmentError::NotReady(_))));
     assert!(matches!(own.create(), Err(SegmentError::NotReady(_))), "another creator is at work");
-    drop(lock);
+    assert!(matches!(Segment::remove(&own.0), Err(SegmentError::NotReady(_))));
+    drop(creator);
     assert!(matches!(own.attach(), Err(SegmentError::Abandoned(_))));
     own.create().unwrap();
     own.attach().unwrap();
+    own.poke(AT_MAGIC, HALF_MADE);
+    Segment::remove(&own.0).unwrap();
+    assert!(!own.1.exists());
 }
 
 #[test]
@@ -221,29 +239,46 @@ fn peers_prove_death_only_on_evidence() {
     let (a, b) = (first.me().unwrap(), second.me().unwrap());
     assert_ne!(a.0, b.0);
     assert_eq!(first.me().unwrap(), a, "joined once");
-    assert!(!third.is_dead(b.0 as usize, b.1), "who has not joined proves nothing");
+    let reader = Segment::attach(&own.0, &WANTED, false).unwrap();
+    let all = [&first, &third, &reader];
+    assert!(
+        all.iter().all(|who| !who.is_dead(b.0 as usize, b.1) && !who.is_dead(a.0 as usize, a.1))
+    );
     assert!(!first.is_dead(b.0 as usize, b.1) && !first.is_dead(a.0 as usize, a.1));
     assert!(!first.is_dead(9999, 1) && !first.is_dead(usize::MAX, 0), "nonsense proves nothing");
     drop(second);
-    assert!(first.is_dead(b.0 as usize, b.1), "its lock is free");
+    let all = [&first, &third, &reader];
+    assert!(all.iter().all(|who| who.is_dead(b.0 as usize, b.1)), "its lock is free");
     let c = third.me().unwrap();
     assert_eq!((c.0, c.1), (b.0, b.1 + 1), "the slot is used again");
     assert!(first.is_dead(b.0 as usize, b.1) && !first.is_dead(c.0 as usize, c.1));
 }
 
-/// Pid reuse: the lock is held (as if a child had kept the descriptor), but the pid belongs to somebody younger.
+/// What a slot says about its owner proves nothing while the lock is held: not another pid, not another namespace.
 #[test]
-fn another_start_time_is_proof() {
-    let own = Own::new("reuse");
+fn a_held_lock_is_alive_whatever_its_slot_says() {
+    let own = Own::new("held");
     let first = own.create().unwrap();
     let second = own.attach().unwrap();
     first.me().unwrap();
     let (slot, incarnation) = second.me().unwrap();
-    let started = super::header::SLOTS / 8 + slot as usize * super::header::SLOT_WORDS + 2;
-    assert!(!first.is_dead(slot as usize, incarnation));
-    own.poke(started, 1);
-    assert!(first.is_dead(slot as usize, incarnation));
-    // In another pid namespace the number says nothing.
-    own.poke(started + 1, 1);
-    assert!(!first.is_dead(slot as usize, incarnation));
+    for word in 1..SLOT_WORDS {
+        own.poke(SLOTS / 8 + slot as usize * SLOT_WORDS + word, 1 << 22 | 5);
+        assert!(!first.is_dead(slot as usize, incarnation), "word {word}");
+    }
+}
+
+/// Whoever attached before a name was removed and made anew takes a slot of the segment it has, not of the new one.
+#[test]
+fn attach_racing_with_remove_and_create() {
+    let own = Own::new("race");
+    let first = own.create().unwrap();
+    let (slot, incarnation) = first.me().unwrap();
+    let late = own.attach().unwrap();
+    Segment::remove(&own.0).unwrap();
+    let _next = own.create().unwrap();
+    let (other, _) = late.me().unwrap();
+    assert_ne!(slot, other, "the slot of the living");
+    assert!(!late.is_dead(slot as usize, incarnation));
+    assert_eq!(first.me().unwrap(), (slot, incarnation));
 }

@@ -1,54 +1,60 @@
 //! How a cache is made.
 
 use super::TierCache;
-use super::layout::{FORMAT, Sizes};
-use crate::region::shm::{Access, Place, SegmentError};
+use super::layout::{FORMAT, Reserved, SEAT_BYTES, Sizes};
+use crate::region::shm::{Access, MAX_PROCESSES, Place, SLOT_BYTES, SegmentError};
 use crate::tier_cache::{MapError, OpenError};
 
-/// Sizes and rights of a new cache.
-#[derive(Debug, Clone)]
+/// Sizes and rights of a new cache, and what is asked of one that is there.
+#[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct CacheBuilder {
-    pub(super) capacity: usize,
+    capacity: Option<usize>,
     max_value: Option<usize>,
-    block: usize,
-    seats: u32,
-    evicts: bool,
+    block: Option<usize>,
+    seats: Option<u32>,
+    processes: Option<u32>,
+    no_evict: bool,
     exact: bool,
     leases: bool,
-    access: Access,
+    access: Option<Access>,
+    any_size: bool,
+    any_owner: bool,
 }
 
-impl Default for CacheBuilder {
-    fn default() -> Self {
-        Self {
-            capacity: 64 << 20,
-            max_value: None,
-            block: 128,
-            seats: 128,
-            evicts: true,
-            exact: false,
-            leases: false,
-            access: Access::default(),
-        }
-    }
-}
+/// The packed words name no more blocks.
+const MOST_BLOCKS: u32 = 1 << 30;
+/// The capacity of a cache that was not given one.
+const CAPACITY: usize = 64 << 20;
+/// Bytes of a block that were not chosen.
+const BLOCK: usize = 128;
+/// Handles and processes that were not chosen take at most this part of the capacity, and are at least and at most so many.
+const SHARE: usize = 32;
+const FEWEST: usize = 4;
+const MOST: usize = 4096;
 
 impl CacheBuilder {
-    /// Bytes of the segment, all told: 64 MiB by default. An entry with a key of 16 and a value of 64 bytes takes about 180.
+    /// Bytes of the segment at most, all told: 64 MiB by default. An entry with a key of 16 and a value of 64 bytes takes about 180.
     pub fn capacity(mut self, bytes: usize) -> Self {
-        self.capacity = bytes;
+        self.capacity = Some(bytes);
         self
     }
 
     /// Chooses a capacity with room for so many entries of these lengths.
     pub fn for_entries(mut self, entries: usize, key: usize, value: usize) -> Self {
-        // A block that is out of range is refused when the cache is made.
-        let block_words = (self.block / 8).clamp(16, 512) as u32;
-        let each = Sizes { block_words, ..self.empty() };
-        let blocks = entries.saturating_mul(each.blocks_for(key, value));
-        let sizes = Sizes { blocks: blocks.clamp(64, 1 << 30) as u32, ..each };
-        self.capacity = with_buckets(sizes).offsets().end + (1 << 16);
+        // A block that is out of range is refused when the cache is made, and so is a capacity beyond all bounds.
+        let block_words = (self.block_bytes() / 8).clamp(16, 512) as u32;
+        let each = Sizes { block_words, ..self.empty(0) };
+        let blocks = entries.saturating_mul(each.blocks_for(key, value)).max(64);
+        let Some(blocks) = u32::try_from(blocks).ok().filter(|blocks| *blocks <= MOST_BLOCKS)
+        else {
+            return self.capacity(usize::MAX);
+        };
+        let entries = Sizes { blocks, ..each };
+        // Handles that were not chosen grow with the capacity: a share of it, and a page for rounding.
+        let mut capacity = with_buckets(entries).bytes();
+        capacity += capacity / (SHARE - 1) + (1 << 16);
+        self.capacity = Some(capacity);
         self
     }
 
@@ -60,19 +66,26 @@ impl CacheBuilder {
 
     /// Bytes of a block, a power of two from 128 (the default) to 4096. Entries take whole blocks.
     pub fn block(mut self, bytes: usize) -> Self {
-        self.block = bytes;
+        self.block = Some(bytes);
         self
     }
 
-    /// Handles that can write at once, in all processes: 128 by default.
+    /// Handles that can write at once, in all processes, 1 to 8192. By default as many as a 32nd of the capacity holds with as many processes, up to 4096.
+    /// Readers need none.
     pub fn handles(mut self, seats: u32) -> Self {
-        self.seats = seats;
+        self.seats = Some(seats);
+        self
+    }
+
+    /// Processes that can have handles at once, 1 to 8192, rounded up to a multiple of 64: by default as for [`CacheBuilder::handles`].
+    pub fn processes(mut self, processes: u32) -> Self {
+        self.processes = Some(processes);
         self
     }
 
     /// Nothing is ever evicted: a set that finds no room returns [`CacheError::Full`](super::CacheError::Full).
     pub fn no_evict(mut self) -> Self {
-        self.evicts = false;
+        self.no_evict = true;
         self
     }
 
@@ -91,62 +104,89 @@ impl CacheBuilder {
 
     /// Who may use the cache: its creator by default.
     pub fn access(mut self, access: Access) -> Self {
-        self.access = access;
+        self.access = Some(access);
         self
     }
 
-    fn empty(&self) -> Sizes {
+    /// A cache that is there will do, of whatever sizes and rights: what is asked for here only counts for a new one.
+    pub fn any_size(mut self) -> Self {
+        self.any_size = true;
+        self
+    }
+
+    /// A cache that is there will do, whoever made it. Otherwise it must be this user's own or root's: anybody can make a cache of any name, and
+    /// whoever made it can change what is in it.
+    pub fn any_owner(mut self) -> Self {
+        self.any_owner = true;
+        self
+    }
+
+    fn capacity_bytes(&self) -> usize {
+        self.capacity.unwrap_or(CAPACITY)
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.block.unwrap_or(BLOCK)
+    }
+
+    /// Sizes without blocks, in so many bytes.
+    fn empty(&self, capacity: usize) -> Sizes {
+        let fair = (capacity / SHARE / (SEAT_BYTES + SLOT_BYTES)).clamp(FEWEST, MOST) as u32;
         Sizes {
             format: FORMAT,
             buckets: 1,
             blocks: 1,
-            seats: self.seats,
-            block_words: (self.block / 8) as u32,
+            seats: self.seats.unwrap_or(fair),
+            block_words: (self.block_bytes() / 8) as u32,
             max_value: 0,
             pace: 1,
-            evicts: self.evicts,
+            evicts: !self.no_evict,
             leases: self.leases,
+            capacity: capacity as u64,
+            processes: self.processes.unwrap_or(fair),
+            reserved: Reserved::NONE,
         }
     }
 
     pub(super) fn sizes(&self) -> Result<Sizes, OpenError> {
-        if !self.block.is_power_of_two() || !(128..=4096).contains(&self.block) {
-            return Err(MapError::Geometry("block: a power of two from 128 to 4096 bytes").into());
+        let refuse = |why| Err(MapError::Geometry(why).into());
+        let (capacity, block) = (self.capacity_bytes(), self.block_bytes());
+        if !block.is_power_of_two() || !(128..=4096).contains(&block) {
+            return refuse("block: a power of two from 128 to 4096 bytes");
         }
-        if self.seats == 0 || self.seats > 1 << 13 {
-            return Err(MapError::Geometry("handles: 1 to 8192").into());
+        let empty = self.empty(capacity);
+        if !(1..=1 << 13).contains(&empty.seats) {
+            return refuse("handles: 1 to 8192");
         }
-        let fits = |blocks: usize| {
-            let sizes = Sizes { blocks: blocks as u32, ..self.empty() };
-            with_buckets(sizes).offsets().end <= self.capacity
-        };
-        let (mut few, mut many) = (0usize, (self.capacity / self.block + 1).min(1 << 30));
+        if !(1..=MAX_PROCESSES as u32).contains(&empty.processes) {
+            return refuse("processes: 1 to 8192");
+        }
+        let of = |blocks: u32| with_buckets(Sizes { blocks, ..empty });
+        // Room for a page more than the most blocks take, which rounding needs.
+        if capacity > of(MOST_BLOCKS).bytes() + (1 << 20) {
+            return refuse("capacity: more than 2^30 blocks; take larger blocks or several caches");
+        }
+        let (mut few, mut many) = (0, MOST_BLOCKS + 1);
         while few + 1 < many {
             let middle = few.midpoint(many);
-            if fits(middle) { few = middle } else { many = middle }
+            if of(middle).bytes() <= capacity { few = middle } else { many = middle }
         }
         if few < 64 {
-            return Err(MapError::Geometry(
-                "capacity: too small; take at least 256 KiB, or fewer handles",
-            )
-            .into());
+            return refuse("capacity: too small; take at least 256 KiB, or fewer handles");
         }
-        let max_value = self.max_value.unwrap_or((1 << 20).min(self.capacity / 64));
-        let pace = if self.exact { 0 } else { (few / 128).max(1) as u32 };
-        let sizes = with_buckets(Sizes { blocks: few as u32, pace, ..self.empty() });
-        let max = u32::try_from(max_value).unwrap_or(u32::MAX);
-        let sizes = Sizes { max_value: max, ..sizes };
-        if sizes.most_blocks() > few / 8 {
-            return Err(
-                MapError::Geometry("longest value: at most an eighth of the capacity").into()
-            );
+        let max_value = self.max_value.unwrap_or((1 << 20).min(capacity / 64));
+        let pace = if self.exact { 0 } else { (few / 128).max(1) };
+        let max_value = u32::try_from(max_value).unwrap_or(u32::MAX);
+        let sizes = Sizes { max_value, pace, ..of(few) };
+        if sizes.most_blocks() > few as usize / 8 {
+            return refuse("longest value: at most an eighth of the capacity");
         }
         Sizes::from_fields(FORMAT, sizes.fields())
     }
 
     /// Makes a new cache.
     pub fn create(&self, place: &Place) -> Result<TierCache, OpenError> {
-        TierCache::create(place, self.sizes()?, self.access)
+        TierCache::create(place, self.sizes()?, self.access.unwrap_or_default())
     }
 
     /// Makes a cache without a name whose memory cannot be truncated, to hand to children.
@@ -154,24 +194,72 @@ impl CacheBuilder {
         TierCache::create_sealed(self.sizes()?)
     }
 
-    /// Makes the cache, or attaches to the one that is there, whatever its sizes. Waits a while for another creator.
+    /// Attaches to a cache that is there, of whatever sizes.
+    pub fn attach(&self, place: &Place) -> Result<TierCache, OpenError> {
+        TierCache::open(place, true, self.any_owner)
+    }
+
+    /// Attaches to a cache that is there to read only, of whatever sizes: the memory is mapped without the right to write.
+    pub fn attach_read_only(&self, place: &Place) -> Result<TierCache, OpenError> {
+        TierCache::open(place, false, self.any_owner)
+    }
+
+    /// Attaches to the cache that is there, or makes it. Waits for as long as somebody alive is making it. One that is there must have the sizes
+    /// and rights that were asked for here, unless any will do ([`CacheBuilder::any_size`]).
     pub fn create_or_attach(&self, place: &Place) -> Result<TierCache, OpenError> {
-        let mut last = None;
-        for _ in 0..100 {
-            for attempt in [self.create(place), TierCache::attach(place)] {
-                match attempt {
-                    Err(OpenError::Segment(
-                        error @ (SegmentError::Exists(_)
-                        | SegmentError::NotReady(_)
-                        | SegmentError::NotFound(_)
-                        | SegmentError::Abandoned(_)),
-                    )) => last = Some(error),
+        use SegmentError::{Abandoned, Exists, NotFound, NotReady};
+        // Somebody may make and remove it all the time: then there is an end to it. Waiting for a creator is none of these turns.
+        let mut turns = 0;
+        loop {
+            let error = match self.attach(place) {
+                Err(OpenError::Segment(NotFound(_) | Abandoned(_))) => match self.create(place) {
+                    Err(OpenError::Segment(error @ (Exists(_) | NotReady(_)))) => error,
                     done => return done,
-                }
+                },
+                Err(OpenError::Segment(error @ NotReady(_))) => error,
+                Ok(cache) => return self.verify(cache),
+                Err(error) => return Err(error),
+            };
+            turns += u32::from(!matches!(error, NotReady(_)));
+            if turns > 100 {
+                return Err(error.into());
             }
-            std::thread::sleep(std::time::Duration::from_millis(10));
+            std::thread::sleep(std::time::Duration::from_millis(2));
         }
-        Err(last.map_or(OpenError::Map(MapError::Busy), OpenError::Segment))
+    }
+
+    /// A cache that is there is what was asked for.
+    fn verify(&self, cache: TierCache) -> Result<TierCache, OpenError> {
+        if self.any_size {
+            return Ok(cache);
+        }
+        let sizes = cache.sizes;
+        let flag = |asked: bool| asked.then_some(1);
+        let access = self.access.map(|access| access.mode as u64);
+        let asked = [
+            ("capacity", self.capacity.map(|bytes| bytes as u64), sizes.capacity),
+            ("longest value", self.max_value.map(|max| max as u64), sizes.max_value as u64),
+            (
+                "bytes of a block",
+                self.block.map(|bytes| bytes as u64),
+                sizes.block_words as u64 * 8,
+            ),
+            ("handles", self.seats.map(u64::from), sizes.seats as u64),
+            ("processes", self.processes.map(u64::from), sizes.processes as u64),
+            ("no eviction", flag(self.no_evict), !sizes.evicts as u64),
+            ("exact recency", flag(self.exact), (sizes.pace == 0) as u64),
+            ("leases", flag(self.leases), sizes.leases as u64),
+            ("mode", access, cache.mode() as u64),
+        ];
+        let differs =
+            |(_, asked, is): &(_, Option<u64>, u64)| asked.is_some_and(|asked| asked != *is);
+        match asked.into_iter().find(differs) {
+            None => Ok(cache),
+            Some((field, asked, found)) => {
+                let expected = asked.unwrap_or(found);
+                Err(SegmentError::Mismatch { field, expected, found }.into())
+            }
+        }
     }
 }
 

@@ -1,10 +1,13 @@
-//! Time: milliseconds that go on over a restart, and the ticks of recency.
+//! Time: milliseconds of the wall clock that never go back, and the ticks of recency.
 //!
-//! Expiry is measured by the system's monotonic clock, which all processes of a machine share and nobody can set; the segment
-//! keeps what has to be added to it since the machine restarted. Recency has a clock of its own, which counts insertions: it
+//! Expiry is measured by the wall clock, from the creation of the segment on: it counts while the machine is suspended or off, and means the same in every
+//! namespace. Somebody can set that clock back; so the segment keeps a *floor*, a moment that has been. Recency has a clock of its own, which counts insertions: it
 //! moves on once for every 128th part of the blocks that was filled, and once in a *span* of eight seconds while the cache is used, so that
 //! a hit seldom has to store anything.
 //!
+//! **T0.** The segment's time is the wall clock's, or the floor if that is later. The floor only rises (an atomic maximum): to the present at each look at the clock that finds it
+//! a second behind, and whenever something is found expired, before that is told. So a clock that is set back freezes time where it was, up to a second, until it has caught up, and what was
+//! found expired once stays expired. Who may only read raises nothing.
 //! **T1.** Whoever notices first that a new span has begun moves the ticks on and *marks* the moment: (span, tick). What carries that tick or an
 //! earlier one was not used after that span.
 //! **T2.** Of every power of two of spans, sixteen marks are kept: how long an entry was not used is known up to a seventh (a mark of the
@@ -13,14 +16,15 @@
 //! may stamp so many uses with the tick of its last look, as if they had happened then.
 
 use super::handle::CacheHandle;
-use super::layout::{MARK_LEVELS, MARKS};
+use super::layout::{MARK_LEVELS, MARKS, Reserved};
 use super::view::{Global, View};
+use crate::region::shm::Segment;
 use crate::sync::MODEL;
 use crate::sync::Ordering;
-use crate::tier_cache::step::{Point, add, exchange, store, store_hint};
+use crate::tier_cache::step::{Point, add, exchange, raise, store_hint};
 use std::time::Duration;
 
-/// The system's coarse monotonic clock, in milliseconds.
+/// The system's coarse monotonic clock, in milliseconds: for the pace of one process.
 pub(super) fn monotonic_ms() -> u64 {
     if MODEL {
         return 1000;
@@ -34,17 +38,35 @@ pub(super) fn monotonic_ms() -> u64 {
     (time.tv_sec as u64).wrapping_mul(1000).wrapping_add(time.tv_nsec as u64 / 1_000_000)
 }
 
+/// How far the floor may be behind a look at the clock.
+const FLOOR_LAG_MS: u64 = 1_000;
+
 impl View<'_> {
-    /// The segment's time in milliseconds, at least 1.
+    /// The segment's time in milliseconds, at least 1 (T0).
     pub(super) fn now(&self) -> u64 {
-        self.moment(monotonic_ms())
+        // ORDERING: Relaxed: written before the segment could be attached to.
+        let since = Segment::wall_ms().saturating_sub(self.created.load(Ordering::Relaxed));
+        // ORDERING: Relaxed: a maximum that only rises; an older one delays an expiry, and each thread sees its own.
+        since.max(self.global(Global::Floor).load(Ordering::Relaxed)).max(1)
     }
 
-    /// The segment's time at a moment of the system's clock.
-    fn moment(&self, ms: u64) -> u64 {
-        // ORDERING: Relaxed: set once per boot, before anybody works with the segment.
-        let epoch = self.global(Global::Epoch).load(Ordering::Relaxed);
-        ms.wrapping_add(epoch).max(1)
+    /// A moment has come. If so, it has come for everybody and for good.
+    pub(super) fn has_passed(&self, moment: u64) -> bool {
+        let now = self.now();
+        if moment > now {
+            return false;
+        }
+        self.raise_floor(moment);
+        true
+    }
+
+    /// No moment before this one comes again.
+    fn raise_floor(&self, moment: u64) {
+        let floor = self.global(Global::Floor);
+        // ORDERING: Relaxed, as in `now`.
+        if self.writable && floor.load(Ordering::Relaxed) < moment {
+            raise(Point::Time, floor, moment);
+        }
     }
 
     /// When an entry that lives so long from now on expires; 0 for never.
@@ -53,22 +75,20 @@ impl View<'_> {
             None => 0,
             Some(ttl) => {
                 let ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
-                self.now().saturating_add(ms)
+                self.now().saturating_add(ms).min(Reserved::MAX_EXPIRY)
             }
         }
     }
 
-    /// Notes the time, so that it can go on from here after a restart.
-    pub(super) fn note_time(&self) {
-        store(Point::Time, self.global(Global::LastSeen), self.now());
-    }
-
-    /// The machine has restarted: its clock began anew, ours goes on.
-    pub(super) fn resume_time(&self) {
-        // ORDERING: Acquire: whatever the last process of the former boot noted.
-        let last = self.global(Global::LastSeen).load(Ordering::Acquire);
-        let epoch = last.wrapping_sub(monotonic_ms()).wrapping_add(1);
-        store(Point::Time, self.global(Global::Epoch), epoch);
+    /// A look at the clock: the floor follows.
+    pub(super) fn note_time(&self) -> u64 {
+        let now = self.now();
+        // ORDERING: Relaxed, as in `now`.
+        let floor = self.global(Global::Floor).load(Ordering::Relaxed);
+        if floor.saturating_add(FLOOR_LAG_MS) <= now {
+            self.raise_floor(now);
+        }
+        now
     }
 
     /// An insertion of a handle that had made `before` of them. Moves the clock of recency on when it is time.
@@ -112,7 +132,7 @@ impl Mark {
 impl View<'_> {
     /// T1: moves the ticks on if nobody has in this span.
     pub(super) fn mark_time(&self) {
-        self.mark(self.now());
+        self.mark(self.note_time());
     }
 
     fn mark(&self, now: u64) {
@@ -185,9 +205,8 @@ impl CacheHandle<'_> {
     #[cold]
     #[inline(never)]
     fn look_at_the_clock(&mut self) {
-        let now = monotonic_ms();
-        self.watch.look(now);
-        self.view.mark(self.view.moment(now));
+        self.watch.look(monotonic_ms());
+        self.view.mark_time();
     }
 }
 

@@ -27,6 +27,8 @@ pub enum CacheError {
     ReadOnly,
     /// Every seat is taken by a living thread.
     NoSeat,
+    /// This process cannot take part in the cache, for this reason. Readers need not take part.
+    Unjoined(String),
     /// The handle was made before a fork, by the parent.
     Forked,
     /// Every namespace is in use.
@@ -85,6 +87,7 @@ impl fmt::Display for CacheError {
             Self::Format(why) => write!(out, "format: {why}"),
             Self::Busy => MapError::Busy.fmt(out),
             Self::NoSeat => MapError::NoSeat.fmt(out),
+            Self::Unjoined(why) => write!(out, "cannot take part: {why}"),
             Self::Forked => MapError::Forked.fmt(out),
             Self::Corrupt(what) => MapError::Corrupt(what).fmt(out),
         }

@@ -1,20 +1,19 @@
 //! The sizes of a cache, and where its arrays lie in the segment.
 
 use super::block::{CHAIN_HEADER, HEAD_HEADER};
-use crate::region::shm::{SegmentError, Wanted};
+use crate::region::shm::{SegmentError, Wanted, body_at};
 use crate::sync::{AtomicPair, MODEL};
 use crate::tier_cache::memory::{Geometry, SEAT_WORDS, WINDOW};
 use crate::tier_cache::{MapError, OpenError};
 
 pub(super) const KIND: u64 = u64::from_le_bytes(*b"tiercach");
-/// The format of new caches.
+/// The one format that is read and written.
 ///
-/// | format | since it |
+/// | format | |
 /// |---|---|
-/// | 1 | all but what follows |
-/// | 2 | marks the passing of time: entries can be evicted by how long they were not used |
-pub(super) const FORMAT: u64 = 2;
-const OLDEST_FORMAT: u64 = 1;
+/// | 1, 2 | of earlier versions, refused |
+/// | 3 | wall time with a floor; slots for as many processes as asked; room for tiers and stores ([`Reserved`]) |
+pub(super) const FORMAT: u64 = 3;
 /// The longest key.
 pub const MAX_KEY: usize = 64 << 10;
 /// Words of statistics per seat.
@@ -27,25 +26,65 @@ pub(super) const FLIGHTS: usize = if MODEL { 2 } else { 4096 };
 /// Marks of time: of each power of two of spans so many.
 pub(super) const MARKS: usize = 16;
 pub(super) const MARK_LEVELS: usize = if MODEL { 1 } else { 24 };
-/// Words that all share, each group on a line of its own.
-pub(super) const GLOBAL_WORDS: usize = 64;
+/// Words that all share, each group on a line of its own. From [`Reserved::GLOBALS`] on they are kept for what is to come.
+pub(super) const GLOBAL_WORDS: usize = 128;
 /// Leases a seat can hold at once.
 pub(super) const SEAT_LEASES: usize = 8;
+/// What a handle takes.
+pub(super) const SEAT_BYTES: usize = (SEAT_WORDS + STAT_WORDS + SEAT_LEASES) * 8;
 
-pub(super) const FIELDS: [&str; 8] = [
+pub(super) const FIELDS: [&str; 16] = [
     "buckets",
     "blocks",
-    "seats",
+    "handles",
     "words of a block",
     "longest value",
     "pace",
     "eviction",
     "leases",
+    "capacity",
+    "processes",
+    "tiers",
+    "control words",
+    "store",
+    "reserved 1",
+    "reserved 2",
+    "reserved 3",
 ];
 
-pub(super) const WANTED: Wanted<'static> = {
-    const ANY: [(&str, Option<u64>); 8] = {
-        let mut any = [("", None); 8];
+/// Room that this format keeps for tiers and stores, so that they need no other one. All of it is zero but what is said here.
+///
+/// | what | where |
+/// |---|---|
+/// | wider intent | a seat has room for 12 control words and 20 stores |
+/// | tiers | field `tiers`, 1; field `control words`, equal to `buckets` |
+/// | tier of an entry | bits 63..48 of its expiry word: an expiry has 48 |
+/// | watermarks of the tiers | global words 64..96 |
+/// | store | field `store`, 0 for none; global words 96..128 |
+/// | version of an entry | an array of a word per block, as long as the field `store` is not 0 |
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Reserved {
+    pub(crate) tiers: u64,
+    pub(crate) store: u64,
+}
+
+impl Reserved {
+    pub(crate) const NONE: Self = Self { tiers: 1, store: 0 };
+    /// The first global word that is kept.
+    pub(crate) const GLOBALS: usize = 64;
+    /// Expiries end here.
+    pub(crate) const MAX_EXPIRY: u64 = (1 << 48) - 1;
+
+    /// Bytes of the versions of `blocks` entries.
+    fn versions(self, blocks: usize) -> usize {
+        if self.store == 0 { 0 } else { blocks * 8 }
+    }
+}
+
+/// What is asked of a segment: this kind and format, of whatever sizes.
+pub(super) const fn wanted(any_owner: bool) -> Wanted<'static> {
+    const ANY: [(&str, Option<u64>); 16] = {
+        let mut any = [("", None); 16];
         let mut at = 0;
         while at < any.len() {
             any[at].0 = FIELDS[at];
@@ -53,8 +92,8 @@ pub(super) const WANTED: Wanted<'static> = {
         }
         any
     };
-    Wanted { kind: KIND, formats: (OLDEST_FORMAT, FORMAT), fields: &ANY }
-};
+    Wanted { kind: KIND, formats: (FORMAT, FORMAT), fields: &ANY, any_owner }
+}
 
 /// The sizes of a cache, all recorded in its header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,26 +108,48 @@ pub(crate) struct Sizes {
     pub(crate) pace: u32,
     pub(crate) evicts: bool,
     pub(crate) leases: bool,
+    /// Bytes that were asked for.
+    pub(crate) capacity: u64,
+    pub(crate) processes: u32,
+    pub(crate) reserved: Reserved,
 }
 
 impl Sizes {
-    pub(super) fn fields(self) -> [u64; 8] {
-        let (evicts, leases) = (self.evicts as u32, self.leases as u32);
-        [
+    pub(super) fn fields(self) -> [u64; 16] {
+        let [buckets, blocks, seats, block_words, max_value, pace, processes] = [
             self.buckets,
             self.blocks,
             self.seats,
             self.block_words,
             self.max_value,
             self.pace,
+            self.processes,
+        ]
+        .map(u64::from);
+        let (evicts, leases) = (self.evicts as u64, self.leases as u64);
+        let Reserved { tiers, store } = self.reserved;
+        [
+            buckets,
+            blocks,
+            seats,
+            block_words,
+            max_value,
+            pace,
             evicts,
             leases,
+            self.capacity,
+            processes,
+            tiers,
+            buckets,
+            store,
+            0,
+            0,
+            0,
         ]
-        .map(u64::from)
     }
 
     /// Reads the fields of a header, none of which is trusted.
-    pub(super) fn from_fields(format: u64, fields: [u64; 8]) -> Result<Self, OpenError> {
+    pub(super) fn from_fields(format: u64, fields: [u64; 16]) -> Result<Self, OpenError> {
         let small = |at: usize| {
             u32::try_from(fields[at]).map_err(|_| SegmentError::Mismatch {
                 field: FIELDS[at],
@@ -106,8 +167,17 @@ impl Sizes {
             pace: small(5)?,
             evicts: fields[6] != 0,
             leases: fields[7] != 0,
+            capacity: fields[8],
+            processes: small(9)?,
+            reserved: Reserved { tiers: fields[10], store: fields[12] },
         };
         sizes.geometry().verify()?;
+        // Whatever else would be written back differs from what a creator writes.
+        let expected = Self { reserved: Reserved::NONE, ..sizes }.fields();
+        if let Some(at) = (0..fields.len()).find(|at| fields[*at] != expected[*at]) {
+            let (expected, found) = (expected[at], fields[at]);
+            return Err(SegmentError::Mismatch { field: FIELDS[at], expected, found }.into());
+        }
         if !sizes.block_words.is_power_of_two() || !(16..=512).contains(&sizes.block_words) {
             return Err(
                 MapError::Geometry("words of a block: a power of two from 16 to 512").into()
@@ -159,6 +229,9 @@ pub(super) struct Offsets {
     pub(super) summary: usize,
     pub(super) bits: usize,
     pub(super) ages: usize,
+    /// Kept for stores: empty.
+    #[allow(dead_code)]
+    pub(super) versions: usize,
     pub(super) controls: usize,
     pub(super) cells: usize,
     pub(super) blocks: usize,
@@ -176,7 +249,12 @@ impl Sizes {
 
     /// Words that mark the passing of time.
     pub(super) fn marks(self) -> usize {
-        if self.format < 2 { 0 } else { MARK_LEVELS * MARKS }
+        MARK_LEVELS * MARKS
+    }
+
+    /// Bytes of the whole segment.
+    pub(super) fn bytes(self) -> usize {
+        body_at(self.processes as usize).saturating_add(self.offsets().end)
     }
 
     pub(super) fn offsets(self) -> Offsets {
@@ -198,6 +276,7 @@ impl Sizes {
             summary: array(self.summary_words() * 8),
             bits: array(self.bit_words() * 8),
             ages: array(self.blocks as usize * 8),
+            versions: array(self.reserved.versions(self.blocks as usize)),
             controls: array(self.buckets as usize * 8),
             cells: array(self.geometry().cells() * size_of::<AtomicPair>()),
             blocks: array(self.blocks as usize * self.block_words as usize * 8),

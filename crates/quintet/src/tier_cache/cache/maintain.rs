@@ -44,7 +44,6 @@ impl CacheHandle<'_> {
     pub fn maintain(&mut self) -> Result<Maintained, CacheError> {
         self.inner.begin_read()?;
         let mut done = Maintained::default();
-        self.view.note_time();
         self.view.mark_time();
         self.reclaim(true)?;
         if self.view.may_have_outlived() {

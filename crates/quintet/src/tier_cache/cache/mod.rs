@@ -69,13 +69,13 @@ pub use sweep::Swept;
 #[cfg(feature = "serde")]
 pub use typed::{Format, TypedHandle};
 
-use crate::region::shm::{Segment, Shape};
+use crate::region::shm::{Peer, Segment, Shape};
 use crate::tier_cache::MapError;
 use crate::tier_cache::map::{Map, Upper};
-use crate::tier_cache::shared::{join, verify_machine};
+use crate::tier_cache::shared::{settle, verify_machine};
 use crate::tier_cache::step::{Point, add};
 use crate::tier_cache::word::{Link, Owner};
-use layout::{FIELDS, KIND, Sizes, WANTED};
+use layout::{FIELDS, KIND, Sizes, wanted};
 use std::os::fd::OwnedFd;
 use view::{Global, View};
 
@@ -94,6 +94,8 @@ pub struct TierCache {
 pub struct Attached {
     /// Its id, in its own pid namespace.
     pub pid: u32,
+    /// It lives in the caller's pid namespace, where its id means the same.
+    pub here: bool,
     /// Its handles that can write.
     pub handles: u32,
 }
@@ -156,42 +158,51 @@ impl TierCache {
         let values = sizes.fields();
         let fields: [_; FIELDS.len()] = std::array::from_fn(|at| (FIELDS[at], values[at]));
         let body = sizes.offsets().end;
-        let segment = create(&Shape { kind: KIND, format: sizes.format, fields: &fields, body })?;
-        let made = Self::enter(segment)?;
+        let processes = sizes.processes as usize;
+        let shape = Shape { kind: KIND, format: sizes.format, fields: &fields, processes, body };
+        let made = Self::enter(create(&shape)?)?;
         // Every block is free. A creator that dies here leaves them to the sweep.
         made.view().sweep_orphans()?;
         Ok(made)
     }
 
-    /// Attaches to a cache by its place.
+    /// Attaches to a cache by its place. One that another user made, root excepted, is refused: see [`CacheBuilder::any_owner`].
     pub fn attach(place: &Place) -> Result<Self, OpenError> {
-        Self::enter(Segment::attach(place, &WANTED, true)?)
+        Self::builder().attach(place)
     }
 
     /// Attaches to a cache to read only: the memory is mapped without the right to write.
     pub fn attach_read_only(place: &Place) -> Result<Self, OpenError> {
-        Self::enter(Segment::attach(place, &WANTED, false)?)
+        Self::builder().attach_read_only(place)
+    }
+
+    fn open(place: &Place, writable: bool, any_owner: bool) -> Result<Self, OpenError> {
+        Self::enter(Segment::attach(place, &wanted(any_owner), writable)?)
     }
 
     /// Attaches to a sealed cache by an inherited descriptor.
     pub fn attach_sealed(fd: OwnedFd) -> Result<Self, OpenError> {
-        Self::enter(Segment::attach_sealed(fd, &WANTED)?)
+        Self::enter(Segment::attach_sealed(fd, &wanted(true))?)
     }
 
     fn enter(segment: Segment) -> Result<Self, OpenError> {
         verify_machine(&segment)?;
         let fields = std::array::from_fn(|at| segment.field(at));
         let sizes = Sizes::from_fields(segment.format(), fields)?;
-        let Some(view) = View::new(&segment, sizes) else {
-            let (expected, found) = (sizes.offsets().end as u64, segment.bytes() as u64);
-            return Err(SegmentError::Mismatch { field: "size in bytes", expected, found }.into());
+        let (expected, found) = (segment.max_processes(), sizes.processes as u64);
+        if expected != found {
+            return Err(SegmentError::Mismatch { field: "processes", expected, found }.into());
+        }
+        let (expected, found) = (sizes.offsets().end as u64, segment.body_bytes() as u64);
+        let mismatch = SegmentError::Mismatch { field: "size in bytes", expected, found };
+        let Some(view) = View::new(&segment, sizes).filter(|_| expected == found) else {
+            return Err(mismatch.into());
         };
         // SAFETY: the arrays lie in the mapping, which stays where it is until the segment is dropped, and the view is only lent
         // for as long as the cache that owns the segment is borrowed.
         let arrays = unsafe { std::mem::transmute::<View<'_>, View<'static>>(view) };
         let entered = Self { segment, sizes, arrays, sink: None };
-        join(&entered.segment, || {
-            entered.view().resume_time();
+        settle(&entered.segment, || {
             entered.map().recover()?;
             // Blocks that only the processes of the former boot knew of.
             entered.view().sweep_orphans()?;
@@ -213,7 +224,7 @@ impl TierCache {
         if !self.segment.is_writable() {
             return Err(CacheError::ReadOnly);
         }
-        self.view().note_time();
+        self.segment.me().map_err(|error| CacheError::Unjoined(error.to_string()))?;
         let map = self.map();
         // Whoever comes looks after those who went: their seats, and blocks that only they knew to be free.
         map.recover()?;
@@ -245,6 +256,11 @@ impl TierCache {
         self.sizes.max_value as usize
     }
 
+    /// The permission bits it was made with.
+    fn mode(&self) -> u32 {
+        self.segment.mode()
+    }
+
     /// Completes or undoes what dead peers left, and finds their blocks.
     pub fn recover(&self) -> Result<Swept, CacheError> {
         if !self.segment.is_writable() {
@@ -254,19 +270,23 @@ impl TierCache {
         Ok(self.view().sweep_orphans()?)
     }
 
-    /// The processes that are attached: proved dead ones are left out.
+    /// The processes that take part: those that took a handle, unless they are proved dead. Who only reads does not show.
     pub fn processes(&self) -> Vec<Attached> {
         let view = self.view();
-        let seats = |me: Owner| {
-            let seat = |number| view.memory.seat(number).is_ok_and(|seat| seat.owner() == me);
-            (0..view.sizes.seats).filter(|number| seat(*number)).count() as u32
-        };
-        let alive = |(slot, incarnation, pid): (u32, u64, u32)| {
-            let dead = self.segment.is_dead(slot as usize, incarnation);
-            let handles = seats(Owner::new(slot, incarnation));
-            (!dead).then_some(Attached { pid, handles })
+        let owner = |number| view.memory.seat(number).map_or(Owner::NOBODY, |seat| seat.owner());
+        let owners: Vec<Owner> = (0..view.sizes.seats).map(owner).collect();
+        let alive = |peer: Peer| {
+            let dead = self.segment.is_dead(peer.slot as usize, peer.incarnation);
+            let me = Owner::new(peer.slot, peer.incarnation);
+            let handles = owners.iter().filter(|owner| **owner == me).count() as u32;
+            (!dead).then_some(Attached { pid: peer.pid, here: peer.here, handles })
         };
         self.segment.processes().into_iter().filter_map(alive).collect()
+    }
+
+    /// Its name was removed: those who have it go on, nobody else comes.
+    pub fn is_removed(&self) -> bool {
+        self.segment.is_removed()
     }
 
     /// A descriptor that a child inherits, for [`TierCache::attach_sealed`].
@@ -274,7 +294,8 @@ impl TierCache {
         Ok(self.segment.inheritable()?)
     }
 
-    /// Removes a cache's name; processes that use it go on undisturbed.
+    /// Removes a cache's name; processes that use it go on undisturbed. What is no cache or other segment of this library is left alone:
+    /// [`SegmentError::Foreign`].
     pub fn remove(place: &Place) -> Result<(), OpenError> {
         Ok(Segment::remove(place)?)
     }

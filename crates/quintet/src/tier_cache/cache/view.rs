@@ -26,10 +26,8 @@ pub(super) enum Global {
     SweepsWanted = 17,
     /// A namespace was flushed and nobody has looked at every entry since.
     Flushed = 18,
-    /// What the monotonic clock must be moved by to go on where it was before a restart.
-    Epoch = 24,
-    /// The last moment somebody looked at the clock, for a restart.
-    LastSeen = 25,
+    /// No moment before this one comes again: the segment's time does not go back, whatever happens to the machine's clock.
+    Floor = 24,
     /// Operations of dead peers that were completed or undone.
     Recoveries = 32,
     /// Blocks that an orphan sweep found.
@@ -79,6 +77,10 @@ impl Age {
 pub(super) struct View<'a> {
     pub(super) sizes: Sizes,
     pub(super) seed: u64,
+    /// Stores are allowed.
+    pub(super) writable: bool,
+    /// Where the segment's time begins, on the wall clock.
+    pub(super) created: &'a AtomicU64,
     pub(super) memory: Memory<'a>,
     pub(super) globals: &'a [AtomicU64],
     pub(super) stats: &'a [AtomicU64],
@@ -114,6 +116,8 @@ impl<'a> View<'a> {
         Some(Self {
             sizes,
             seed: segment.seed(),
+            writable: segment.is_writable(),
+            created: segment.created(),
             memory,
             globals: words(at.globals, GLOBAL_WORDS)?,
             stats: words(at.stats, seats * STAT_WORDS)?,
@@ -162,7 +166,7 @@ impl<'a> View<'a> {
     pub(super) fn is_outlived(&self, block: Block<'a>, meta: Meta) -> bool {
         let expiry = block.expiry();
         let (_, space) = block.next_and_space();
-        space != self.space_generation(meta.space()) || expiry != 0 && expiry <= self.now()
+        space != self.space_generation(meta.space()) || expiry != 0 && self.has_passed(expiry)
     }
 
     /// Judges a record under the control word of its bucket: nobody can free it meanwhile.

@@ -69,9 +69,6 @@ fn copy_of(name: &str) -> Place {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     std::fs::write(&path, bytes).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-    let mut lock = path.clone().into_os_string();
-    lock.push(".lock");
-    std::fs::write(lock, "").unwrap();
     Place::Path(path)
 }
 
@@ -97,17 +94,33 @@ fn is_read(name: &str, format: u64, further: impl FnOnce(&mut CacheHandle<'_>)) 
     TierCache::remove(&place).unwrap();
 }
 
-/// A cache from before the marks of time: everything works but what needs them.
+/// Caches of earlier versions are refused, and the text says what to do; nothing of them is changed.
 #[test]
-fn format_1_is_read() {
-    is_read("cache-1.txt", 1, |handle| {
-        assert_eq!(handle.evict_unused(Duration::ZERO, 1), Err(CacheError::OldFormat));
-        assert_eq!(handle.evict_oldest(5).unwrap().len(), 5);
-    });
+fn older_formats_are_refused_with_advice() {
+    for (name, format) in [("cache-1.txt", 1), ("cache-2.txt", 2)] {
+        let place = copy_of(name);
+        let Place::Path(path) = &place else { unreachable!() };
+        let before = std::fs::read(path).unwrap();
+        for opened in [
+            TierCache::attach(&place),
+            TierCache::attach_read_only(&place),
+            TierCache::builder().any_size().create_or_attach(&place),
+        ] {
+            let error = opened.unwrap_err();
+            assert!(
+                matches!(error, OpenError::Segment(SegmentError::Format { found, wanted: 3 }) if found == format),
+                "{error:?}"
+            );
+            let text = error.to_string();
+            assert!(text.contains("older version") && text.contains("create it again"), "{text}");
+        }
+        assert!(before == std::fs::read(path).unwrap(), "nothing was written");
+        TierCache::remove(&place).unwrap();
+    }
 }
 
 #[test]
-fn format_2_is_read() {
+fn format_3_is_read() {
     if std::env::var("QUINTET_WRITE_FIXTURE").is_ok() {
         let place = Place::Path(std::env::temp_dir().join("quintet-fixture"));
         let _ = TierCache::remove(&place);
@@ -115,6 +128,7 @@ fn format_2_is_read() {
             blocks: 160,
             buckets: 160,
             seats: 2,
+            processes: 2,
             max_value: 900,
             pace: 1,
             ..tiny_of(TierCache::builder(), 64).sizes
@@ -124,17 +138,17 @@ fn format_2_is_read() {
         drop(cache);
         let Place::Path(path) = &place else { unreachable!() };
         let bytes = std::fs::read(path).unwrap();
-        std::fs::write(fixture("cache-2.txt"), text_of(&bytes)).unwrap();
+        std::fs::write(fixture("cache-3.txt"), text_of(&bytes)).unwrap();
         TierCache::remove(&place).unwrap();
     }
-    is_read("cache-2.txt", 2, |handle| {
+    is_read("cache-3.txt", 3, |handle| {
         assert_eq!(handle.evict_unused(Duration::ZERO, 5).unwrap().len(), 5);
     });
 }
 
 #[test]
 fn fixtures_are_written_as_they_are_read() {
-    for name in ["cache-1.txt", "cache-2.txt"] {
+    for name in ["cache-1.txt", "cache-2.txt", "cache-3.txt"] {
         let text = std::fs::read_to_string(fixture(name)).unwrap();
         let bytes: Vec<u8> = words_of(&text).iter().flat_map(|word| word.to_le_bytes()).collect();
         assert_eq!(words_of(&text_of(&bytes)), words_of(&text));
@@ -145,10 +159,8 @@ fn fixtures_are_written_as_they_are_read() {
 #[test]
 fn other_formats_are_refused_by_name() {
     use std::os::unix::fs::FileExt;
-    for (word, field) in
-        [(2, "layout version"), (3, "kind"), (4, "format version"), (1, "endianness")]
-    {
-        let place = copy_of("cache-2.txt");
+    for (word, field) in [(2, "format"), (3, "kind"), (4, "format"), (1, "endianness")] {
+        let place = copy_of("cache-3.txt");
         let Place::Path(path) = &place else { unreachable!() };
         let file = std::fs::File::options().write(true).open(path).unwrap();
         file.write_at(&77u64.to_le_bytes(), word * 8).unwrap();
@@ -156,6 +168,7 @@ fn other_formats_are_refused_by_name() {
             Err(OpenError::Segment(SegmentError::Mismatch { field: named, found: 77, .. })) => {
                 assert_eq!(named, field);
             }
+            Err(OpenError::Segment(SegmentError::Format { .. })) => assert_eq!(field, "format"),
             other => panic!("{field}: {other:?}"),
         }
         TierCache::remove(&place).unwrap();

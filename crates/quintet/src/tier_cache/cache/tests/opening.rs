@@ -1,10 +1,12 @@
 //! Creating, attaching, leaving, coming back.
 
+use super::super::layout::SEAT_BYTES;
 use super::processes::{Named, PATIENCE};
 use super::world::{declare_dead, small, tiny_of};
 use crate::tier_cache::cache::*;
 use crate::tier_cache::step::{Fate, with_fate};
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 fn error_of(opened: Result<TierCache, OpenError>) -> SegmentError {
     match opened {
@@ -30,9 +32,161 @@ fn whoever_attaches_is_told_what_is_wrong() {
     drop(map);
     TierCache::remove(place).unwrap();
     let cache = small().max_value(100).create(place).unwrap();
-    let other = small().max_value(900).capacity(1 << 20).create_or_attach(place).unwrap();
+    let other = small().max_value(900).capacity(1 << 20).any_size();
+    let other = other.create_or_attach(place).unwrap();
     assert_eq!(other.sizes, cache.sizes, "those of the creator");
     assert_eq!(other.max_value(), 100);
+}
+
+/// Sizes and rights that were asked for and differ are an error that names them; those that were not asked for are no matter.
+#[test]
+fn a_cache_of_other_sizes_is_refused_by_who_asked_for_some() {
+    let named = Named::new("differs");
+    let place = named.place();
+    let made = TierCache::builder().capacity(1 << 20).max_value(100).create(place).unwrap();
+    for (asked, field) in [
+        (TierCache::builder().capacity(2 << 20), "capacity"),
+        (TierCache::builder().max_value(101), "longest value"),
+        (TierCache::builder().block(256), "bytes of a block"),
+        (TierCache::builder().handles(1), "handles"),
+        (TierCache::builder().processes(1), "processes"),
+        (TierCache::builder().no_evict(), "no eviction"),
+        (TierCache::builder().exact_recency(), "exact recency"),
+        (TierCache::builder().leases(), "leases"),
+        (TierCache::builder().access(Access { mode: 0o666, group: None }), "mode"),
+    ] {
+        match error_of(asked.create_or_attach(place)) {
+            SegmentError::Mismatch { field: named, .. } => assert_eq!(named, field),
+            other => panic!("{other}"),
+        }
+        assert_eq!(asked.any_size().create_or_attach(place).unwrap().sizes, made.sizes);
+    }
+    let mode = SegmentError::Mismatch { field: "mode", expected: 0o666, found: 0o600 };
+    assert!(mode.to_string().contains("0600, not 0666"), "{mode}");
+    assert_eq!(TierCache::builder().create_or_attach(place).unwrap().sizes, made.sizes);
+    let same = TierCache::builder().capacity(1 << 20).max_value(100);
+    assert_eq!(same.create_or_attach(place).unwrap().sizes, made.sizes);
+}
+
+/// A header whose sizes do not add up to the bytes of its file is refused, whichever of them is wrong.
+#[test]
+fn sizes_must_add_up() {
+    for (field, value) in
+        [(0, 3), (1, 100), (2, 7), (3, 32), (9, 200), (10, 2), (11, 5), (12, 1), (13, 1)]
+    {
+        let named = Named::new("sum");
+        drop(small().create(named.place()).unwrap());
+        let file = std::fs::File::options().write(true).open(named.path()).unwrap();
+        file.write_all_at(&u64::to_ne_bytes(value), (16 + field) * 8).unwrap();
+        let error = error_of(TierCache::attach(named.place()));
+        assert!(matches!(error, SegmentError::Mismatch { .. }), "field {field}: {error}");
+    }
+}
+
+/// A capacity is never exceeded, and hardly missed; one beyond all bounds is refused, not cut.
+#[test]
+fn a_capacity_is_kept_to_the_byte() {
+    for capacity in [256 << 10, 1 << 20, (4 << 20) + 12_345, 64 << 20] {
+        let sizes = TierCache::builder().capacity(capacity).sizes().unwrap();
+        assert!(sizes.bytes() <= capacity && sizes.bytes() + 512 > capacity, "{capacity}");
+        let share = (sizes.seats as usize * SEAT_BYTES + sizes.processes as usize * 64) * 32;
+        assert!(share <= capacity || sizes.seats == 4, "{} handles", sizes.seats);
+    }
+    assert_eq!(TierCache::builder().capacity(1 << 30).sizes().unwrap().seats, 4096);
+    let most = TierCache::builder().capacity(170 << 30).sizes().unwrap();
+    assert!(most.bytes() <= 170 << 30);
+    let error = TierCache::builder().capacity(200 << 30).sizes().unwrap_err();
+    assert!(error.to_string().contains("larger blocks"), "{error}");
+    assert!(TierCache::builder().capacity(200 << 30).block(256).sizes().is_ok());
+    assert!(TierCache::builder().for_entries(1 << 40, 16, 64).sizes().is_err());
+    let roomy = TierCache::builder().for_entries(1_000_000, 16, 64).sizes().unwrap();
+    assert!(roomy.blocks >= 1_000_000, "{}", roomy.blocks);
+}
+
+/// More processes than slots: whoever finds none cannot write, and is told why; everybody reads.
+#[test]
+fn readers_need_no_seat() {
+    let named = Named::new("readers");
+    let cache = small().handles(2).processes(1).create(named.place()).unwrap();
+    let mut handle = cache.handle().unwrap();
+    handle.set("k", "v").unwrap();
+    let mut others = Vec::new();
+    for number in 0..200 {
+        let other = TierCache::attach(named.place()).unwrap();
+        assert_eq!(other.reader().get("k").unwrap(), Some(b"v".to_vec()));
+        match other.handle() {
+            Ok(handle) => std::mem::forget(handle),
+            Err(CacheError::Unjoined(why)) => assert!(why.contains("process slot"), "{why}"),
+            Err(error) => assert_eq!(error, CacheError::NoSeat, "{number}"),
+        }
+        others.push(other);
+    }
+    assert_eq!(others[199].reader().get("k").unwrap(), Some(b"v".to_vec()));
+    assert!(matches!(others[199].handle(), Err(CacheError::Unjoined(_))));
+}
+
+/// A machine that was off: time has gone on.
+#[test]
+fn time_goes_on_while_the_machine_is_off() {
+    let named = Named::new("off");
+    let cache = small().create(named.place()).unwrap();
+    let mut handle = cache.handle().unwrap();
+    handle.set_for("k", "v", Some(Duration::from_millis(300))).unwrap();
+    drop(handle);
+    drop(cache);
+    restart(&named);
+    std::thread::sleep(Duration::from_millis(400));
+    assert_eq!(TierCache::attach(named.place()).unwrap().reader().get("k").unwrap(), None);
+}
+
+/// As if the machine had restarted.
+fn restart(named: &Named) {
+    let file = std::fs::File::options().write(true).open(named.path()).unwrap();
+    file.write_all_at(&[7; 16], 7 * 8).unwrap();
+}
+
+/// After a restart all workers come at once: one repairs, the others wait, and all of them work.
+#[test]
+fn workers_that_start_together_after_a_reboot_all_get_in() {
+    let named = Named::new("reboot");
+    let cache = TierCache::builder().capacity(16 << 20).create(named.place()).unwrap();
+    let mut handle = cache.handle().unwrap();
+    for number in 0..40_000u32 {
+        handle.set(number.to_string(), [7; 100]).unwrap();
+    }
+    drop(handle);
+    drop(cache);
+    for _ in 0..3 {
+        restart(&named);
+        let mut workers = [(); 8].map(|()| named.child("rush", ""));
+        let ready = workers.iter().all(|worker| worker.line(PATIENCE).as_deref() == Some("ready"));
+        assert!(ready);
+        workers.iter_mut().for_each(|worker| worker.tell("go"));
+        for worker in &mut workers {
+            assert_eq!(worker.line(PATIENCE).as_deref(), Some("worked"));
+            assert!(worker.wait(PATIENCE).unwrap().is_some());
+        }
+    }
+    let cache = TierCache::attach(named.place()).unwrap();
+    cache.recover().unwrap();
+    cache.check().unwrap();
+}
+
+/// A creator takes its time: whoever comes meanwhile waits for it, however long it takes.
+#[test]
+fn whoever_comes_while_a_large_cache_is_made_waits_for_it() {
+    use crate::region::shm::hold_creation;
+    let named = Named::new("slow");
+    let path = named.path();
+    let making = hold_creation(path.as_ref());
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| small().create_or_attach(named.place()).map(|_| ()));
+        std::thread::sleep(Duration::from_millis(1_500));
+        assert!(!waits.is_finished(), "it waits");
+        assert!(matches!(error_of(TierCache::attach(named.place())), SegmentError::NotReady(_)));
+        drop(making);
+        waits.join().unwrap().unwrap();
+    });
 }
 
 /// At the same time: one makes it, the others are told so, or attach to it and find all its blocks.
@@ -114,8 +268,7 @@ fn another_boot() {
     declare_dead(&cache, &handle);
     std::mem::forget(handle);
     drop(cache);
-    let file = std::fs::File::options().write(true).open(named.path()).unwrap();
-    file.write_all_at(&[7; 16], 7 * 8).unwrap();
+    restart(&named);
     let cache = TierCache::attach(named.place()).unwrap();
     let mut handle = cache.handle().unwrap();
     assert_eq!(handle.get("cut off").unwrap(), None);

@@ -19,16 +19,15 @@ pub(super) fn tiny_of(builder: CacheBuilder, blocks: u32) -> TierCache {
     TierCache::create_sealed(sizes).unwrap()
 }
 
-/// Moves the clock of a cache, for every process.
+/// Moves the clock of a cache, for every process: as if it had been made so much earlier.
 pub(super) fn advance(cache: &TierCache, ms: i64) {
-    let view = cache.view();
-    let epoch = view.global(Global::Epoch);
-    let now = epoch.load(crate::sync::Ordering::Relaxed);
-    epoch.store(now.wrapping_add(ms as u64), crate::sync::Ordering::Relaxed);
+    let created = cache.segment.created();
+    let then = created.load(crate::sync::Ordering::Relaxed);
+    created.store(then.wrapping_sub(ms as u64), crate::sync::Ordering::Relaxed);
 }
 
 /// A process that never was, and therefore is dead.
-const DEAD: Owner = Owner::new(200, 7);
+const DEAD: Owner = Owner::new(0, 1 << 47);
 
 /// From now on the owner of the handle counts as dead.
 pub(super) fn declare_dead(cache: &TierCache, handle: &CacheHandle<'_>) {
