@@ -18,6 +18,9 @@ pub(crate) struct CacheArgs {
     /// What to do.
     #[command(subcommand)]
     pub(crate) verb: Verb,
+    /// Use a cache that another user made: whoever made it can change what is in it
+    #[arg(long, global = true)]
+    pub(crate) any_owner: bool,
 }
 
 /// The subcommands.
@@ -62,12 +65,21 @@ pub(crate) struct CreateArgs {
     /// The longest value [default: the smaller of 1 MiB and capacity/64]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) max_value: Option<u64>,
-    /// Who may use it, as of chmod: every user needs to read and write
-    #[arg(long, value_parser = mode, default_value = "0600")]
-    pub(crate) mode: u32,
-    /// Be content with a cache of this name that is there, whatever its sizes
+    /// Who may use it, as of chmod: every user needs to read and write [default: 0600]
+    #[arg(long, value_parser = mode)]
+    pub(crate) mode: Option<u32>,
+    /// Handles that can write at once, in all processes [default: a 32nd of the capacity, up to 4096]
+    #[arg(long, value_name = "N")]
+    pub(crate) handles: Option<u32>,
+    /// Processes that can write at once [default: as many as handles]
+    #[arg(long, value_name = "N")]
+    pub(crate) processes: Option<u32>,
+    /// Be content with a cache of this name that is there, if it is what these options ask for
     #[arg(long)]
     pub(crate) if_absent: bool,
+    /// With --if-absent: whatever its sizes and mode
+    #[arg(long, requires = "if_absent")]
+    pub(crate) any_size: bool,
     /// Keep it in this file, which outlives a restart of the machine
     #[arg(long, value_name = "FILE")]
     pub(crate) path: Option<PathBuf>,

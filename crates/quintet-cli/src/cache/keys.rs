@@ -1,7 +1,7 @@
 //! Single keys, and all of them.
 
 use super::args::{IncrArgs, KeyArgs, ScanArgs, SetArgs};
-use super::place::{attach, known_space, look, place, refused, unopened};
+use super::place::{attach, builder, known_space, look, place, refused, unopened};
 use crate::fail::{Exit, Fail};
 use crate::ui::say;
 use quintet::cache::{CacheError, CacheHandle, Namespace, OpenError};
@@ -47,32 +47,40 @@ fn from_stdin(most: usize) -> Result<Vec<u8>, Fail> {
 /// Prints a value.
 pub(super) fn get(args: &KeyArgs) -> Result<Exit, Fail> {
     let (key, namespace) = (args.key.as_bytes(), args.space.namespace.as_deref());
-    let found = match TierCache::attach(&place(&args.name)) {
-        Ok(cache) => match known_space(&cache, namespace) {
-            None => return Ok(Exit::No),
-            Some(space) => cache.handle().and_then(|mut handle| {
-                handle.set_namespace(space);
-                handle.get(key)
-            }),
-        },
+    let cache = match builder().attach(&place(&args.name)) {
         // Whoever may only read gets the value, uncounted.
         Err(OpenError::Segment(SegmentError::Permission(_))) => {
-            let cache = look(&args.name)?;
-            let Some(space) = known_space(&cache, namespace) else { return Ok(Exit::No) };
+            builder().attach_read_only(&place(&args.name))
+        }
+        opened => opened,
+    };
+    let cache = cache.map_err(|error| unopened(&args.name, &error))?;
+    let Some(space) = known_space(&cache, namespace) else { return Ok(Exit::No) };
+    let found = match cache.handle() {
+        Ok(mut handle) => {
+            handle.set_namespace(space);
+            handle.get(key)
+        }
+        // So does who finds no seat free.
+        Err(CacheError::ReadOnly | CacheError::NoSeat | CacheError::Unjoined(_)) => {
             let mut reader = cache.reader();
             reader.set_namespace(space);
             reader.get(key)
         }
-        Err(error) => return Err(unopened(&args.name, &error)),
+        Err(error) => Err(error),
     };
     match found.map_err(|error| refused(&args.name, "read", &error))? {
         None => Ok(Exit::No),
         Some(value) => {
             let mut out = io::stdout().lock();
             let written = out.write_all(&value).and_then(|()| out.flush());
-            written
-                .map(|()| Exit::Fine)
-                .map_err(|error| Fail::misuse("cannot write the value", error.to_string(), ""))
+            match written {
+                // A reader that has seen enough is no error of ours.
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                    Err(Fail::misuse("cannot write the value", error.to_string(), ""))
+                }
+                _ => Ok(Exit::Fine),
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Caches as a whole.
 
 use super::args::{CreateArgs, EvictArgs, FlushArgs, LsArgs, NameArgs, RemoveArgs};
-use super::place::{attach, forget, known_space, names, noted, others};
-use super::place::{place, refused, unopened, write_note};
+use super::place::{Note, attach, builder, forget, known_space, names, noted, others};
+use super::place::{place, printable, refused, unopened};
 use super::units::size;
 use crate::fail::{Exit, Fail};
 use crate::ui::{Tone, count, paint, say};
@@ -22,23 +22,36 @@ pub(super) fn create(args: &CreateArgs) -> Result<Exit, Fail> {
         (None, Some(path)) => Place::Path(path),
         (Some(path), _) => Place::Path(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
     };
-    let mut builder = TierCache::builder()
-        .capacity(usize::try_from(args.capacity).unwrap_or(usize::MAX))
-        .access(Access { mode: args.mode, ..Access::default() });
+    let mut builder = builder().capacity(usize::try_from(args.capacity).unwrap_or(usize::MAX));
+    if let Some(mode) = args.mode {
+        builder = builder.access(Access { mode, ..Access::default() });
+    }
+    if let Some(handles) = args.handles {
+        builder = builder.handles(handles).processes(args.processes.unwrap_or(handles));
+    }
+    if let Some(processes) = args.processes {
+        builder = builder.processes(processes);
+    }
+    if args.any_size {
+        builder = builder.any_size();
+    }
     if let Some(most) = args.max_value {
         builder = builder.max_value(usize::try_from(most).unwrap_or(usize::MAX));
     }
     if args.no_evict {
         builder = builder.no_evict();
     }
+    // Written before there is a cache: what cannot be noted is not made.
+    let note = match (&args.path, &place) {
+        (Some(_), Place::Path(path)) => Some(Note::prepare(name, path)?),
+        _ => None,
+    };
     let made = match args.if_absent {
         true => builder.create_or_attach(&place),
         false => builder.create(&place),
     };
     made.map_err(|error| uncreated(args, &error))?;
-    if let (Some(_), Place::Path(path)) = (&args.path, &place) {
-        write_note(name, path)?;
-    }
+    note.map_or(Ok(()), Note::keep)?;
     Ok(Exit::Fine)
 }
 
@@ -55,6 +68,12 @@ fn uncreated(args: &CreateArgs, error: &OpenError) -> Fail {
             format!("{}: permission denied", path.display()),
             "give a --path FILE in a directory you may write to",
         ),
+        OpenError::Segment(SegmentError::Mismatch { field: field @ "mode", expected, found }) => {
+            differs(args, format!("{field} is {found:04o}, not {expected:04o}"))
+        }
+        OpenError::Segment(SegmentError::Mismatch { field, expected, found }) => {
+            differs(args, format!("{field} is {found}, not {expected}"))
+        }
         OpenError::Segment(SegmentError::NotFound(path)) => Fail::misuse(
             format!("cannot create {:?}", args.name),
             format!("the directory of {} does not exist", path.display()),
@@ -62,6 +81,11 @@ fn uncreated(args: &CreateArgs, error: &OpenError) -> Fail {
         ),
         error => unopened(&args.name, error),
     }
+}
+
+fn differs(args: &CreateArgs, why: String) -> Fail {
+    let what = format!("there is another cache {:?}", args.name);
+    Fail::misuse(what, why, "take it as it is with --any-size, or quintet cache remove it first")
 }
 
 /// Removes a cache's name, and what is noted under it.
@@ -185,11 +209,12 @@ pub(super) fn ls(args: &LsArgs) -> Result<Exit, Fail> {
     let mut rows = Vec::new();
     for name in names() {
         let place = place(&name);
-        match TierCache::attach_read_only(&place) {
+        match TierCache::builder().any_owner().attach_read_only(&place) {
             Ok(cache) => rows.push((name, Some(cache), String::new())),
             // Something else of ours.
             Err(OpenError::Segment(SegmentError::Mismatch { field: "kind", .. })) => {}
             Err(OpenError::Segment(SegmentError::Foreign(_) | SegmentError::Name(_))) => {}
+            Err(OpenError::Segment(SegmentError::NotAFile { .. })) => {}
             Err(error) => rows.push((name, None, error.to_string())),
         }
     }
@@ -204,7 +229,10 @@ pub(super) fn ls(args: &LsArgs) -> Result<Exit, Fail> {
         let Some(cache) = cache else {
             match args.json {
                 true => say(&json!({"cache": name, "problem": why}).to_string()),
-                false => say(&format!("{name:<24}{}", paint(why, Tone::Bad))),
+                false => {
+                    let (name, why) = (printable(name), printable(why));
+                    say(&format!("{name:<24} {}", paint(&why, Tone::Bad)));
+                }
             }
             continue;
         };
@@ -221,12 +249,13 @@ pub(super) fn ls(args: &LsArgs) -> Result<Exit, Fail> {
             });
             say(&object.to_string());
         } else {
+            let name = printable(name);
             say(&format!(
                 "{name:<24}{:>12}{:>14}{:>6.0}%{processes:>11}{}",
                 size(stats.segment_bytes),
                 count(stats.entries),
                 stats.load() * 100.0,
-                path.map(|path| format!("  {path}")).unwrap_or_default(),
+                path.map(|path| format!("  {}", printable(&path))).unwrap_or_default(),
             ));
         }
     }

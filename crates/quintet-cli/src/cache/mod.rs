@@ -16,6 +16,7 @@ use args::Verb;
 
 /// Runs a subcommand.
 pub(crate) fn run(args: &CacheArgs) -> Result<Exit, Fail> {
+    place::allow_any_owner(args.any_owner);
     match &args.verb {
         Verb::Create(args) => manage::create(args),
         Verb::Set(args) => keys::set(args),

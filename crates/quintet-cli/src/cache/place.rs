@@ -4,9 +4,11 @@
 
 use crate::fail::Fail;
 use crate::nearest::nearest;
-use quintet::cache::{Attached, CacheError, Namespace, OpenError, Place, SegmentError, TierCache};
+use quintet::cache::{Attached, CacheBuilder, CacheError, Namespace, OpenError, Place};
+use quintet::cache::{SegmentError, TierCache};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Caches in memory are files here, under this prefix.
 pub(super) const MEMORY: &str = "/dev/shm";
@@ -31,19 +33,58 @@ pub(super) fn noted(name: &str) -> Option<PathBuf> {
     Some(PathBuf::from(std::ffi::OsStr::from_bytes(&bytes)))
 }
 
-/// Notes a file under a name.
-pub(super) fn write_note(name: &str, path: &Path) -> Result<(), Fail> {
-    let refuse = |why: String| {
-        let what = format!("cannot note that {name} lies in {}", path.display());
-        Fail::misuse(what, why, "set XDG_STATE_HOME to a directory you may write to")
-    };
-    let note = note(name).ok_or_else(|| refuse("there is no home directory".to_owned()))?;
-    let parent = note.parent().unwrap_or(Path::new("/"));
-    std::fs::create_dir_all(parent).map_err(|error| refuse(error.to_string()))?;
-    let temporary = parent.join(format!(".{name}.{}", std::process::id()));
-    std::fs::write(&temporary, path.as_os_str().as_bytes())
-        .and_then(|()| std::fs::rename(&temporary, &note))
-        .map_err(|error| refuse(error.to_string()))
+/// A note that is written but not yet under its name; dropped, nothing of it is left.
+pub(super) struct Note {
+    temporary: PathBuf,
+    note: PathBuf,
+    name: String,
+    path: PathBuf,
+    /// Directories that were made for it, the deepest first.
+    made: Vec<PathBuf>,
+}
+
+impl Note {
+    /// Writes down that a name's cache lies in a file, so that it only has to be kept once there is one.
+    pub(super) fn prepare(name: &str, path: &Path) -> Result<Self, Fail> {
+        let refuse = |why: String| unnoted(name, path, why);
+        let note = note(name).ok_or_else(|| refuse("there is no home directory".to_owned()))?;
+        if let Some(other) = noted(name).filter(|other| other != path && other.exists()) {
+            let what = format!("there is a cache {name:?}");
+            let why = format!("it lies in {}", other.display());
+            return Err(Fail::misuse(what, why, "choose another name, or remove it first"));
+        }
+        let parent = note.parent().unwrap_or(Path::new("/"));
+        let temporary = parent.join(format!(".{name}.{}", std::process::id()));
+        let made = parent.ancestors().take_while(|parent| !parent.exists());
+        let made = made.map(Path::to_path_buf).collect();
+        let (name, path) = (name.to_owned(), path.to_path_buf());
+        let prepared = Self { temporary, note: note.clone(), name, path: path.clone(), made };
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::write(&prepared.temporary, path.as_os_str().as_bytes()))
+            .map_err(|error| refuse(error.to_string()))?;
+        Ok(prepared)
+    }
+
+    /// The cache is there.
+    pub(super) fn keep(self) -> Result<(), Fail> {
+        let kept = std::fs::rename(&self.temporary, &self.note);
+        kept.map_err(|error| unnoted(&self.name, &self.path, error.to_string()))
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        // Kept, it has another name, and its directories are not empty.
+        let _ = std::fs::remove_file(&self.temporary);
+        for directory in &self.made {
+            let _ = std::fs::remove_dir(directory);
+        }
+    }
+}
+
+fn unnoted(name: &str, path: &Path, why: String) -> Fail {
+    let what = format!("cannot note that {name} lies in {}", path.display());
+    Fail::misuse(what, why, "set XDG_STATE_HOME to a directory you may write to")
 }
 
 /// Forgets what is noted under a name.
@@ -76,16 +117,35 @@ pub(super) fn names() -> Vec<String> {
     names
 }
 
-/// Attaches to write.
-pub(super) fn attach(name: &str) -> Result<TierCache, Fail> {
-    TierCache::attach(&place(name)).map_err(|error| unopened(name, &error))
+static ANY_OWNER: AtomicBool = AtomicBool::new(false);
+
+/// From now on caches of other users are used as well.
+pub(super) fn allow_any_owner(allowed: bool) {
+    // ORDERING: Relaxed: set once, by the only thread.
+    ANY_OWNER.store(allowed, Ordering::Relaxed);
 }
 
-/// Attaches to look: with the right to write if this user has it, since only who takes part can prove others dead.
+/// What every cache is asked for.
+pub(super) fn builder() -> CacheBuilder {
+    // ORDERING: Relaxed, as above.
+    match ANY_OWNER.load(Ordering::Relaxed) {
+        true => TierCache::builder().any_owner(),
+        false => TierCache::builder(),
+    }
+}
+
+/// Attaches to write.
+pub(super) fn attach(name: &str) -> Result<TierCache, Fail> {
+    builder().attach(&place(name)).map_err(|error| unopened(name, &error))
+}
+
+/// Attaches to look: a cache from before a restart is repaired first, if this user may. Looking trusts nobody, whoever made it.
 pub(super) fn look(name: &str) -> Result<TierCache, Fail> {
     let place = place(name);
-    let cache = match TierCache::attach(&place) {
-        Err(OpenError::Segment(SegmentError::Permission(_))) => TierCache::attach_read_only(&place),
+    let cache = match builder().attach(&place) {
+        Err(OpenError::Segment(SegmentError::Permission(_) | SegmentError::Owner { .. })) => {
+            TierCache::builder().any_owner().attach_read_only(&place)
+        }
         opened => opened,
     };
     cache.map_err(|error| unopened(name, &error))
@@ -97,13 +157,19 @@ pub(super) fn known_space(cache: &TierCache, name: Option<&str>) -> Option<Names
     cache.namespaces().into_iter().find(|(known, _)| known == name).map(|(_, space)| space)
 }
 
-/// The other processes that are attached.
+/// The other processes that take part.
 pub(super) fn others(cache: &TierCache) -> Vec<Attached> {
     let me = std::process::id();
-    let exists = |pid: u32| Path::new(&format!("/proc/{pid}")).exists();
-    // A cache that is only read proves nobody dead: whom this system does not know is taken for gone.
-    let counts = |other: &Attached| other.pid != me && exists(other.pid);
+    let counts = |other: &Attached| !(other.here && other.pid == me);
     cache.processes().into_iter().filter(counts).collect()
+}
+
+/// One line of text, whatever it holds: control characters are escaped.
+pub(super) fn printable(text: &str) -> String {
+    match text.contains(char::is_control) {
+        true => text.escape_debug().to_string(),
+        false => text.to_owned(),
+    }
 }
 
 /// Why there is no cache, and what to do.
@@ -129,6 +195,22 @@ pub(super) fn unopened(name: &str, error: &OpenError) -> Fail {
             what,
             format!("{}: permission denied", path.display()),
             "ask its owner to create it with --mode 0660 or 0666, or run as its owner",
+        ),
+        OpenError::Segment(SegmentError::Owner { path, owner }) => Fail::misuse(
+            what,
+            format!("user {owner} made {}", path.display()),
+            "give --any-owner if you trust that user, or choose another name",
+        ),
+        OpenError::Segment(SegmentError::Format { .. }) => {
+            let advice = format!("quintet cache remove {name}, then create it again");
+            let text = error.to_string();
+            let why = text.split_once(": ").map_or(text.as_str(), |(why, _)| why);
+            Fail::misuse(what, why, advice)
+        }
+        OpenError::Segment(SegmentError::NotAFile { path, what: kind }) => Fail::misuse(
+            format!("{name:?} cannot name a cache"),
+            format!("{} is {kind}", path.display()),
+            "give the path of a regular file, or a name",
         ),
         OpenError::Segment(SegmentError::Foreign(_) | SegmentError::Mismatch { .. }) => {
             Fail::misuse(

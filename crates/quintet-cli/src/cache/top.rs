@@ -25,6 +25,9 @@ pub(super) fn run(args: &TopArgs) -> Result<Exit, Fail> {
     if !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
         // Rates need two looks.
         std::thread::sleep(args.every.min(Duration::from_secs(1)));
+        if cache.is_removed() {
+            return Err(removed(&args.name));
+        }
         frame(&args.name, &first, &Glance::new(&cache)).iter().for_each(|line| say(line));
         return Ok(Exit::Fine);
     }
@@ -32,7 +35,16 @@ pub(super) fn run(args: &TopArgs) -> Result<Exit, Fail> {
     let screen = screen.map_err(|error| Fail::misuse("no screen", error.to_string(), ""))?;
     let watched = watch(args, &cache, first);
     drop(screen);
-    watched.map_err(|error| Fail::misuse("the screen failed", error.to_string(), ""))
+    match watched {
+        Ok(Some(exit)) => Ok(exit),
+        Ok(None) => Err(removed(&args.name)),
+        Err(error) => Err(Fail::misuse("the screen failed", error.to_string(), "")),
+    }
+}
+
+fn removed(name: &str) -> Fail {
+    let why = "its name is gone: only processes that have it go on";
+    Fail::no(format!("{name} was removed"), why, "create it again, or watch another")
 }
 
 /// The terminal in raw mode on its other screen, until dropped.
@@ -54,7 +66,8 @@ impl Drop for Screen {
     }
 }
 
-fn watch(args: &TopArgs, cache: &TierCache, mut before: Glance) -> io::Result<Exit> {
+/// Until a key ends it, or (`None`) the cache is removed.
+fn watch(args: &TopArgs, cache: &TierCache, mut before: Glance) -> io::Result<Option<Exit>> {
     let mut now = Glance::new(cache);
     loop {
         draw(&frame(&args.name, &before, &now))?;
@@ -64,14 +77,17 @@ fn watch(args: &TopArgs, cache: &TierCache, mut before: Glance) -> io::Result<Ex
                 break;
             }
             match read()? {
-                Event::Key(key) if is_interrupt(&key) => return Ok(Exit::Interrupted),
+                Event::Key(key) if is_interrupt(&key) => return Ok(Some(Exit::Interrupted)),
                 Event::Key(key) if matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) => {
-                    return Ok(Exit::Fine);
+                    return Ok(Some(Exit::Fine));
                 }
                 // Drawn anew in its new size.
                 Event::Resize(..) => draw(&frame(&args.name, &before, &now))?,
                 _ => {}
             }
+        }
+        if cache.is_removed() {
+            return Ok(None);
         }
         before = std::mem::replace(&mut now, Glance::new(cache));
     }
@@ -155,7 +171,11 @@ fn frame(name: &str, before: &Glance, now: &Glance) -> Vec<String> {
     lines.push(String::new());
     lines.push(paint(&format!("{:>8}  {:>7}  PROCESS", "PID", "HANDLES"), Tone::Bold));
     for process in &now.processes {
-        let title = std::fs::read_to_string(format!("/proc/{}/comm", process.pid));
+        // Elsewhere the number is somebody else's here.
+        let title = match process.here {
+            true => std::fs::read_to_string(format!("/proc/{}/comm", process.pid)),
+            false => Ok("in another pid namespace".to_owned()),
+        };
         let title = title.unwrap_or_default();
         lines.push(format!("{:>8}  {:>7}  {}", process.pid, process.handles, title.trim_end()));
     }
