@@ -5,19 +5,45 @@
 //! compared with its content.
 //!
 //! Workers share the cache, never a key, except one: a number all of them count up.
+//!
+//! A course may make it harder: every worker forks and its child works, while the parent holds a handle of its own; the cache's name is removed and made anew all
+//! the time, while workers come by another name of the same file; or there is no name at all, and workers inherit the memory.
 
 use super::verdict::Verdict;
-use super::{Check, Order};
-use quintet::cache::{CacheError, CacheHandle, CacheReader, Departed, Place, TierCache};
+use super::{Check, Order, inherit};
+use quintet::cache::{CacheBuilder, CacheError, CacheHandle, CacheReader, Departed};
+use quintet::cache::{Place, TierCache};
 use quintet_testkit::Rng;
 use quintet_testkit::crash::{Child, ledger::Answer, ledger::Entry, ledger::Ledger, report, task};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        Check { name: "kill -9, nothing evicted", run: |order| run(order, Form::Keeping) },
-        Check { name: "kill -9, evicting to a sink", run: |order| run(order, Form::Evicting) },
+        Check {
+            name: "kill -9, nothing evicted",
+            run: |order| run(order, Form::Keeping, Course::Named),
+        },
+        Check {
+            name: "kill -9, evicting to a sink",
+            run: |order| run(order, Form::Evicting, Course::Named),
+        },
+        Check {
+            name: "kill -9, forked workers",
+            run: |order| run(order, Form::Keeping, Course::Forked),
+        },
+        Check {
+            name: "kill -9, the name made anew",
+            run: |order| run(order, Form::Evicting, Course::Remade),
+        },
+        Check {
+            name: "kill -9, forked, sealed memory",
+            run: |order| run(order, Form::Keeping, Course::Sealed),
+        },
     ]
 }
 
@@ -31,13 +57,63 @@ enum Form {
 }
 
 impl Form {
-    fn create(self, place: &Place) -> Result<TierCache, String> {
+    fn builder(self) -> CacheBuilder {
         let builder = TierCache::builder().handles(32);
-        let made = match self {
-            Self::Keeping => builder.capacity(8 << 20).no_evict().create(place),
-            Self::Evicting => builder.capacity(512 << 10).create(place),
+        match self {
+            Self::Keeping => builder.capacity(8 << 20).no_evict(),
+            Self::Evicting => builder.capacity(512 << 10),
+        }
+    }
+}
+
+/// How workers come to the cache.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Course {
+    /// By its name.
+    Named,
+    /// By its name; then each forks, and the child works.
+    Forked,
+    /// By a second name of the same file, while the first one is removed and made anew.
+    Remade,
+    /// By an inherited descriptor; then each forks, and the child works.
+    Sealed,
+}
+
+/// Makes a cache under a name again and again, until it is dropped.
+struct Remaker {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), String>>>,
+}
+
+impl Remaker {
+    fn start(place: Place) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let work = move || {
+            // ORDERING: Relaxed: noticed soon enough.
+            while !told.load(Ordering::Relaxed) {
+                TierCache::remove(&place).map_err(|error| error.to_string())?;
+                let made = TierCache::builder().capacity(256 << 10).create(&place);
+                let made = made.map_err(|error| error.to_string())?;
+                let mut handle = made.handle().map_err(|error| error.to_string())?;
+                handle.set("another", "cache").map_err(|error| error.to_string())?;
+            }
+            Ok(())
         };
-        made.map_err(|error| error.to_string())
+        Self { stop, thread: Some(std::thread::spawn(work)) }
+    }
+
+    fn end(&mut self) -> Result<(), String> {
+        // ORDERING: Relaxed: joining orders the rest.
+        self.stop.store(true, Ordering::Relaxed);
+        let ended = self.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
+        ended.unwrap_or_else(|_| Err("the thread that makes the name anew panicked".to_owned()))
+    }
+}
+
+impl Drop for Remaker {
+    fn drop(&mut self) {
+        let _ = self.end();
     }
 }
 
@@ -94,19 +170,30 @@ fn departure(entry: &Departed) -> String {
 pub(super) fn work() -> bool {
     let Some(task) = task() else { return false };
     let words: Vec<&str> = task.split(' ').collect();
-    let ["cache", name, worker, seed] = words[..] else { return false };
+    let ["cache", name, worker, seed, forks, descriptor] = words[..] else { return false };
     let (Ok(worker), Ok(seed)) = (worker.parse::<u64>(), seed.parse::<u64>()) else {
         return false;
     };
-    if let Err(error) = toil(name, worker, seed) {
+    let opened = match descriptor.parse() {
+        Ok(descriptor) => TierCache::attach_sealed(inherit::descriptor(descriptor)),
+        Err(_) => TierCache::attach(&Place::Name(name.to_owned())),
+    };
+    let worked = opened.map_err(|error| error.to_string()).and_then(|cache| {
+        if forks == "forks" {
+            // The parent has a handle that its child must not take for a dead one's.
+            let parents = cache.handle().map_err(|error| error.to_string())?;
+            inherit::go_on_in_a_child();
+            std::mem::forget(parents);
+        }
+        toil(cache, worker, seed)
+    });
+    if let Err(error) = worked {
         report(&format!("failed {error}"));
     }
     true
 }
 
-fn toil(name: &str, worker: u64, seed: u64) -> Result<(), String> {
-    let opened = TierCache::attach(&Place::Name(name.to_owned()));
-    let mut cache = opened.map_err(|error| error.to_string())?;
+fn toil(mut cache: TierCache, worker: u64, seed: u64) -> Result<(), String> {
     cache.set_sink(|batch: &[Departed]| {
         batch.iter().for_each(|entry| report(&departure(entry)));
         Ok(())
@@ -164,14 +251,15 @@ fn operate(handle: &mut CacheHandle<'_>, key: u64, value: u64, choice: u32) {
     });
 }
 
-fn run(order: &Order, form: Form) -> Verdict {
-    let kind = if form == Form::Keeping { "keeping" } else { "evicting" };
-    let name = format!("torture-{}-{kind}", std::process::id());
+fn run(order: &Order, form: Form, course: Course) -> Verdict {
+    let name = format!("torture-{}-{}-{}", std::process::id(), form as u8, course as u8);
     let place = Place::Name(name.clone());
     let _ = TierCache::remove(&place);
     let mut soak = Soak {
         name,
         form,
+        course,
+        descriptor: None,
         workers: order.threads.clamp(2, 8),
         random: Rng::with_seed(order.seed),
         life: 0,
@@ -188,8 +276,12 @@ fn run(order: &Order, form: Form) -> Verdict {
         },
     };
     let end = Instant::now() + order.time;
-    let result = form.create(&place).and_then(|cache| soak.cycles(&cache, end));
+    let result = soak.open(&place).and_then(|(cache, mut remaker)| {
+        soak.cycles(&cache, end)?;
+        remaker.as_mut().map_or(Ok(()), Remaker::end)
+    });
     let _ = TierCache::remove(&place);
+    let _ = TierCache::remove(&Place::Name(soak.name.clone()));
     if let Err(error) = result {
         soak.verdict.violations += 1;
         soak.verdict.notes.push(error);
@@ -199,8 +291,12 @@ fn run(order: &Order, form: Form) -> Verdict {
 
 /// A soak: the book, and what was found.
 struct Soak {
+    /// What workers attach to.
     name: String,
     form: Form,
+    course: Course,
+    /// What workers inherit instead.
+    descriptor: Option<OwnedFd>,
     workers: usize,
     random: Rng,
     life: u64,
@@ -213,6 +309,27 @@ struct Soak {
 }
 
 impl Soak {
+    /// Makes the cache, and whatever goes on beside it.
+    fn open(&mut self, place: &Place) -> Result<(TierCache, Option<Remaker>), String> {
+        let said = |error: &dyn std::fmt::Display| error.to_string();
+        let builder = self.form.builder();
+        if self.course == Course::Sealed {
+            let cache = builder.create_sealed().map_err(|error| said(&error))?;
+            self.descriptor = Some(cache.inheritable().map_err(|error| said(&error))?);
+            return Ok((cache, None));
+        }
+        let cache = builder.create(place).map_err(|error| said(&error))?;
+        let mut remaker = None;
+        if self.course == Course::Remade {
+            let file = |name: &str| format!("/dev/shm/quintet-{name}");
+            let second = format!("{}-second", self.name);
+            std::fs::hard_link(file(&self.name), file(&second)).map_err(|error| said(&error))?;
+            self.name = second;
+            remaker = Some(Remaker::start(place.clone()));
+        }
+        Ok((cache, remaker))
+    }
+
     fn cycles(&mut self, cache: &TierCache, end: Instant) -> Result<(), String> {
         loop {
             self.kill_for_a_while(end)?;
@@ -231,7 +348,14 @@ impl Soak {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
         command.arg("torture");
-        let task = format!("cache {} {} {}", self.name, worker + 1, self.life);
+        let forks = match self.course {
+            Course::Forked | Course::Sealed => "forks",
+            Course::Named | Course::Remade => "works",
+        };
+        let descriptor = self.descriptor.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        let descriptor = if descriptor < 0 { "none".to_owned() } else { descriptor.to_string() };
+        let (worker, life) = (worker + 1, self.life);
+        let task = format!("cache {} {worker} {life} {forks} {descriptor}", self.name);
         let child = Child::of(command, &task).map_err(|error| error.to_string())?;
         match child.line(PATIENCE) {
             Some(line) if line == "ready" => Ok(child),

@@ -6,6 +6,8 @@
 #[cfg(target_os = "linux")]
 mod cache;
 mod controls;
+#[cfg(target_os = "linux")]
+mod inherit;
 mod item;
 mod linear;
 mod reclaim;
