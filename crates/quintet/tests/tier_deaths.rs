@@ -360,3 +360,29 @@ fn a_raw_clone_that_outlives_its_parent_is_alive() {
     cache.recover().unwrap();
     assert_eq!(cache.check().unwrap().entries, 3);
 }
+
+/// Every case of the page "Who is dead" names a story that is there.
+#[test]
+fn every_case_of_the_page_is_a_story() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/tier_cache.md")).unwrap();
+    let page = page.split_once("# Who is dead").unwrap().1;
+    let cases = page.lines().skip_while(|line| !line.starts_with("| case |")).skip(2);
+    let cases: Vec<&str> = cases.take_while(|line| line.starts_with('|')).collect();
+    assert!(cases.len() >= 12, "the table is there");
+    let files = [
+        "tests/tier_deaths.rs",
+        "src/region/shm/tests.rs",
+        "src/tier_cache/tests/processes.rs",
+        "src/tier_cache/cache/tests/processes.rs",
+    ];
+    let sources: String =
+        files.iter().map(|file| std::fs::read_to_string(root.join(file)).unwrap()).collect();
+    for case in cases {
+        let stories = case.split('|').nth(3).unwrap();
+        assert!(stories.contains('`'), "{case}");
+        for story in stories.split('`').skip(1).step_by(2) {
+            assert!(sources.contains(&format!("fn {story}()")), "{story}");
+        }
+    }
+}

@@ -354,7 +354,10 @@ impl Segment {
     /// An open file description of our own (D3).
     fn own_description(&self) -> Result<Description, SegmentError> {
         let file = files::open_again(&self.file, self.path.as_deref())?;
-        Description::register(file).ok_or(SegmentError::TooManyProcesses)
+        Description::register(file).ok_or_else(|| SegmentError::Io {
+            doing: "open the segment again",
+            source: io::Error::other("this process takes part too many times; drop some"),
+        })
     }
 
     /// Removes a segment's name; processes that use it go on undisturbed.

@@ -44,8 +44,13 @@ const FLOOR_LAG_MS: u64 = 1_000;
 impl View<'_> {
     /// The segment's time in milliseconds, at least 1 (T0).
     pub(super) fn now(&self) -> u64 {
+        self.moment(Segment::wall_ms())
+    }
+
+    /// The segment's time at a moment of the wall clock.
+    fn moment(&self, wall: u64) -> u64 {
         // ORDERING: Relaxed: written before the segment could be attached to.
-        let since = Segment::wall_ms().saturating_sub(self.created.load(Ordering::Relaxed));
+        let since = wall.saturating_sub(self.created.load(Ordering::Relaxed));
         // ORDERING: Relaxed: a maximum that only rises; an older one delays an expiry, and each thread sees its own.
         since.max(self.global(Global::Floor).load(Ordering::Relaxed)).max(1)
     }
@@ -63,7 +68,7 @@ impl View<'_> {
     /// No moment before this one comes again.
     fn raise_floor(&self, moment: u64) {
         let floor = self.global(Global::Floor);
-        // ORDERING: Relaxed, as in `now`.
+        // ORDERING: Relaxed, as in `moment`.
         if self.writable && floor.load(Ordering::Relaxed) < moment {
             raise(Point::Time, floor, moment);
         }
@@ -81,14 +86,12 @@ impl View<'_> {
     }
 
     /// A look at the clock: the floor follows.
-    pub(super) fn note_time(&self) -> u64 {
-        let now = self.now();
-        // ORDERING: Relaxed, as in `now`.
+    fn note(&self, now: u64) {
+        // ORDERING: Relaxed, as in `moment`.
         let floor = self.global(Global::Floor).load(Ordering::Relaxed);
         if floor.saturating_add(FLOOR_LAG_MS) <= now {
             self.raise_floor(now);
         }
-        now
     }
 
     /// An insertion of a handle that had made `before` of them. Moves the clock of recency on when it is time.
@@ -132,7 +135,12 @@ impl Mark {
 impl View<'_> {
     /// T1: moves the ticks on if nobody has in this span.
     pub(super) fn mark_time(&self) {
-        self.mark(self.note_time());
+        self.mark_moment(self.now());
+    }
+
+    fn mark_moment(&self, now: u64) {
+        self.note(now);
+        self.mark(now);
     }
 
     fn mark(&self, now: u64) {
@@ -205,8 +213,10 @@ impl CacheHandle<'_> {
     #[cold]
     #[inline(never)]
     fn look_at_the_clock(&mut self) {
-        self.watch.look(monotonic_ms());
-        self.view.mark_time();
+        // A clock that was set makes the stride short for once.
+        let wall = Segment::wall_ms();
+        self.watch.look(wall);
+        self.view.mark_moment(self.view.moment(wall));
     }
 }
 

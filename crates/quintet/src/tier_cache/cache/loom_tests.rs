@@ -7,7 +7,7 @@ use crate::tier_cache::word::RecordState;
 
 fn sizes(blocks: u32) -> Sizes {
     Sizes {
-        format: 2,
+        format: layout::FORMAT,
         buckets: 1,
         blocks,
         seats: 2,
@@ -16,6 +16,9 @@ fn sizes(blocks: u32) -> Sizes {
         pace: 1,
         evicts: false,
         leases: false,
+        capacity: 0,
+        processes: 1,
+        reserved: layout::Reserved::NONE,
     }
 }
 

@@ -8,7 +8,7 @@ const SCHEDULES: usize = 2_000;
 
 fn sizes(blocks: u32, buckets: u32) -> Sizes {
     Sizes {
-        format: 2,
+        format: layout::FORMAT,
         buckets,
         blocks,
         seats: 5,
@@ -17,6 +17,9 @@ fn sizes(blocks: u32, buckets: u32) -> Sizes {
         pace: 1,
         evicts: true,
         leases: false,
+        capacity: 0,
+        processes: 1,
+        reserved: layout::Reserved::NONE,
     }
 }
 

@@ -333,11 +333,11 @@ fn fork_in_child(shared: &SharedMap) {
     // SAFETY: the child below uses this library only, whose state is atomics.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        // The parent's lock is not ours to hold: elsewhere nothing but the lock might tell that the parent is dead.
+        // The parent's lock is not ours to hold: nothing but the lock tells that the parent is dead.
         let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
-        let mut targets = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
-        let held = targets.any(|path| path.to_string_lossy().contains(".lock"));
-        assert!(!held, "the child closed it");
+        let targets = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        let ours = targets.filter(|path| path.to_string_lossy().contains("/quintet-")).count();
+        assert_eq!(ours, 1, "the mapped file; the child closed the other one");
         assert_eq!(inherited.add(key(9, 5), 90), Err(MapError::Forked), "the parent's seat");
         // The bucket is the parent's, who is alive: busy. Elsewhere a handle of our own works.
         let mut own = shared.map().handle().unwrap();
