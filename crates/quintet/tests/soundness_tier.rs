@@ -30,7 +30,7 @@ fn key(number: usize) -> Vec<u8> {
 }
 
 /// Sets until something has to leave.
-fn fill(handle: &mut CacheHandle<'_>) {
+fn fill(handle: &mut Handle<'_>) {
     for number in 0..100_000 {
         if handle.set(key(number), [7; 64]).unwrap().evicted > 0 {
             return;
@@ -40,7 +40,7 @@ fn fill(handle: &mut CacheHandle<'_>) {
 }
 
 /// Sets again and again as many entries as would fill the cache twice: every free block is written to.
-fn churn(handle: &mut CacheHandle<'_>) {
+fn churn(handle: &mut Handle<'_>) {
     for number in 0..2 * handle.cache().stats().blocks as usize {
         handle.set(key(number), [0xee; 64]).unwrap();
     }
@@ -427,7 +427,7 @@ impl EvictionSink for LiveSink {
     }
 }
 
-fn hasty(cache: &TierCache) -> CacheHandle<'_> {
+fn hasty(cache: &TierCache) -> Handle<'_> {
     let mut handle = cache.handle().unwrap();
     handle.set_timeout(SHORT);
     handle.set_patience(SHORT);
@@ -488,7 +488,7 @@ const DEEDS: [(&str, Deed); 10] = [
     ("panic", |_| panic!("of the user")),
 ];
 
-type Operation = fn(&mut CacheHandle<'_>, &Inside);
+type Operation = fn(&mut Handle<'_>, &Inside);
 
 /// Operations that call user code, and where their sink does.
 const OPERATIONS: [(&str, When, Operation); 22] = [
@@ -736,7 +736,7 @@ fn every_order_of_going_is_fine() {
 /// Leased bytes stay while everything happens to their entry.
 #[test]
 fn a_lease_holds_while_its_entry_goes() {
-    let deeds: [fn(&mut CacheHandle<'_>); 7] = [
+    let deeds: [fn(&mut Handle<'_>); 7] = [
         |handle| assert!(handle.remove("leased").unwrap()),
         |handle| assert!(handle.set("leased", "other").unwrap().replaced),
         |handle| drop(handle.evict_unused(Duration::ZERO, usize::MAX).unwrap()),
@@ -928,7 +928,7 @@ fn capacities_at_the_ends() {
     cache.check().unwrap();
 }
 
-fn churn_empty(handle: &mut CacheHandle<'_>) {
+fn churn_empty(handle: &mut Handle<'_>) {
     for number in 0..2 * handle.cache().stats().blocks as usize {
         handle.set(key(number), "").unwrap();
     }
@@ -991,7 +991,7 @@ fn a_process_attaches_many_times() {
 
 thread_local! {
     static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
-    static LEFT: RefCell<Option<CacheHandle<'static>>> = const { RefCell::new(None) };
+    static LEFT: RefCell<Option<Handle<'static>>> = const { RefCell::new(None) };
 }
 
 /// Works on a cache when its thread's locals go.

@@ -4,7 +4,7 @@ use super::args::{IncrArgs, KeyArgs, ScanArgs, SetArgs};
 use super::place::{attach, known_space, look, place, refused, unopened};
 use crate::fail::{Exit, Fail};
 use crate::ui::say;
-use quintet::cache::{CacheError, CacheHandle, Namespace, OpenError};
+use quintet::cache::{CacheError, Handle, Namespace, OpenError};
 use quintet::cache::{ScannedEntry, SegmentError, TierCache};
 use serde_json::{Map, Value};
 use std::io::{self, Read, Write};
@@ -25,10 +25,7 @@ pub(super) fn set(args: &SetArgs) -> Result<Exit, Fail> {
 }
 
 /// A handle in a namespace, which is made if there is none.
-fn writing<'c>(
-    cache: &'c TierCache,
-    namespace: Option<&str>,
-) -> Result<CacheHandle<'c>, CacheError> {
+fn writing<'c>(cache: &'c TierCache, namespace: Option<&str>) -> Result<Handle<'c>, CacheError> {
     let mut handle = cache.handle()?;
     handle.set_namespace(cache.namespace(namespace.unwrap_or_default())?);
     Ok(handle)
@@ -94,7 +91,7 @@ pub(super) fn del(args: &KeyArgs) -> Result<Exit, Fail> {
 /// Adds to a number.
 pub(super) fn incr(args: &IncrArgs) -> Result<Exit, Fail> {
     let cache = attach(&args.name)?;
-    let add = |mut handle: CacheHandle<'_>| {
+    let add = |mut handle: Handle<'_>| {
         handle.incr(args.key.as_bytes(), args.by, Some(args.initial), args.ttl)
     };
     let sum = writing(&cache, args.space.namespace.as_deref()).and_then(add);

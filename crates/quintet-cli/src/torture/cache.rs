@@ -8,7 +8,7 @@
 
 use super::verdict::Verdict;
 use super::{Check, Order};
-use quintet::cache::{CacheError, CacheHandle, CacheReader, Departed, Place, TierCache};
+use quintet::cache::{CacheError, Departed, Handle, Place, Reader, TierCache};
 use quintet_testkit::Rng;
 use quintet_testkit::crash::{Child, ledger::Answer, ledger::Entry, ledger::Ledger, report, task};
 use std::process::Command;
@@ -122,7 +122,7 @@ fn toil(name: &str, worker: u64, seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn operate(handle: &mut CacheHandle<'_>, key: u64, value: u64, choice: u32) {
+fn operate(handle: &mut Handle<'_>, key: u64, value: u64, choice: u32) {
     let (name, bytes) = (key_bytes(key), value_bytes(value));
     let told = |done: bool| if done { format!("done {key}") } else { format!("refused {key}") };
     let answer = match choice {
@@ -338,7 +338,7 @@ impl Soak {
     }
 
     /// Every acknowledged step was counted, and no step twice. Says whether the number is there; once evicted it begins anew.
-    fn judge_counter(&mut self, reader: &CacheReader<'_>) -> Result<bool, String> {
+    fn judge_counter(&mut self, reader: &Reader<'_>) -> Result<bool, String> {
         let found = reader.get(COUNTER).map_err(|error| error.to_string())?;
         let text = found.as_deref().map(|text| String::from_utf8_lossy(text).into_owned());
         let number = text.as_ref().map_or(Ok(0), |text| text.parse::<u64>());

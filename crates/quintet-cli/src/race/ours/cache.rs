@@ -1,6 +1,6 @@
 //! Our cache in a sealed shared segment.
 
-use quintet::cache::{CacheHandle, TierCache};
+use quintet::cache::{Handle, TierCache};
 use quintet_rivals::Label;
 use quintet_rivals::stores::{Key, Store, StoreLocal};
 use std::os::fd::OwnedFd;
@@ -47,7 +47,7 @@ impl Store for Ours {
 
 /// A thread's handle, and the buffer its values are copied to.
 pub(crate) struct OursLocal<'a> {
-    handle: CacheHandle<'a>,
+    handle: Handle<'a>,
     value: Vec<u8>,
 }
 
@@ -113,7 +113,7 @@ impl Store for Many {
 }
 
 /// A thread's handle.
-pub(crate) struct ManyLocal<'a>(CacheHandle<'a>);
+pub(crate) struct ManyLocal<'a>(Handle<'a>);
 
 impl StoreLocal for ManyLocal<'_> {
     fn get(&mut self, keys: &[Key], mut show: impl FnMut(usize, Option<&[u8]>)) -> bool {

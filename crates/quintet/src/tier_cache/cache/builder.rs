@@ -83,7 +83,7 @@ impl CacheBuilder {
         self
     }
 
-    /// Values can be leased, that is read where they lie ([`CacheHandle::lease`](super::CacheHandle::lease)); stores take a little longer.
+    /// Values can be leased, that is read where they lie ([`Handle::lease`](super::Handle::lease)); stores take a little longer.
     pub fn leases(mut self) -> Self {
         self.leases = true;
         self

@@ -12,7 +12,7 @@
 //! **T3.** A handle looks at the clock after so many operations as it makes in some ten milliseconds, 64 at most. One that has been idle
 //! may stamp so many uses with the tick of its last look, as if they had happened then.
 
-use super::handle::CacheHandle;
+use super::handle::Handle;
 use super::layout::{MARK_LEVELS, MARKS};
 use super::view::{Global, View};
 use crate::sync::MODEL;
@@ -172,7 +172,7 @@ impl Watch {
     }
 }
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// An operation: now and then it looks at the clock.
     #[inline(always)]
     pub(super) fn pass_time(&mut self) {

@@ -13,7 +13,7 @@
 
 use super::block::Block;
 use super::error::CacheError;
-use super::handle::CacheHandle;
+use super::handle::Handle;
 use super::stats::Count;
 use super::view::{Age, DEADLINE_MS, Global, View};
 use crate::sync::Ordering;
@@ -201,7 +201,7 @@ impl View<'_> {
     }
 }
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// Finds `need` free blocks, evicting as long as there are too few. They belong to nobody yet.
     pub(super) fn gather_blocks(&mut self, need: usize) -> Result<(), CacheError> {
         let view = self.view;

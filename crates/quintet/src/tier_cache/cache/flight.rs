@@ -8,7 +8,7 @@
 //! another, nothing worse.
 
 use super::error::CacheError;
-use super::handle::CacheHandle;
+use super::handle::Handle;
 use super::layout::FLIGHTS;
 use super::read::Target;
 use super::stats::Count;
@@ -57,8 +57,8 @@ impl Drop for Held<'_> {
     }
 }
 
-impl<'c> CacheHandle<'c> {
-    /// Sets how long [`CacheHandle::get_or_insert_with`] waits for a living peer's computation: a minute by default.
+impl<'c> Handle<'c> {
+    /// Sets how long [`Handle::get_or_insert_with`] waits for a living peer's computation: a minute by default.
     pub fn set_patience(&mut self, patience: Duration) {
         self.patience = patience;
     }
@@ -78,7 +78,7 @@ impl<'c> CacheHandle<'c> {
         }
     }
 
-    /// Like [`CacheHandle::get_or_insert_with`]; an error of `compute` is handed on, and the next caller computes.
+    /// Like [`Handle::get_or_insert_with`]; an error of `compute` is handed on, and the next caller computes.
     pub fn get_or_try_insert_with<E>(
         &mut self,
         key: impl AsRef<[u8]>,

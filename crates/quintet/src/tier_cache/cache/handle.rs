@@ -10,12 +10,12 @@ use super::view::View;
 use super::write::Entry;
 use crate::sync::fork;
 use crate::tier_cache::MapError;
-use crate::tier_cache::map::{DEFAULT_TIMEOUT, Handle};
+use crate::tier_cache::map::{self, DEFAULT_TIMEOUT};
 use crate::tier_cache::plan::Want;
 use crate::tier_cache::word::InputHash;
 use std::time::Duration;
 
-/// A version of an entry, for [`CacheHandle::compare_and_set`]. Every store makes a new one.
+/// A version of an entry, for [`Handle::compare_and_set`]. Every store makes a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Version(pub(super) u64);
 
@@ -31,9 +31,9 @@ pub struct SetReport {
 
 /// A thread's access to a cache: it owns a seat. `Send`, one per thread.
 #[derive(Debug)]
-pub struct CacheHandle<'c> {
+pub struct Handle<'c> {
     pub(super) cache: &'c TierCache,
-    pub(super) inner: Handle<'c>,
+    pub(super) inner: map::Handle<'c>,
     pub(super) view: View<'c>,
     pub(super) space: u32,
     pub(super) blocks: Vec<u32>,
@@ -50,8 +50,8 @@ pub struct CacheHandle<'c> {
     forks: usize,
 }
 
-impl<'c> CacheHandle<'c> {
-    pub(super) fn new(cache: &'c TierCache, inner: Handle<'c>) -> Self {
+impl<'c> Handle<'c> {
+    pub(super) fn new(cache: &'c TierCache, inner: map::Handle<'c>) -> Self {
         let view = cache.view();
         view.set_claiming(inner.number, false);
         view.mark_time();
@@ -134,7 +134,7 @@ impl<'c> CacheHandle<'c> {
         Ok(self.get_into(key, &mut value)?.then_some(value))
     }
 
-    /// Like [`CacheHandle::get`], into a buffer of the caller's, whose content is replaced. False: absent, and the buffer's content is not
+    /// Like [`Handle::get`], into a buffer of the caller's, whose content is replaced. False: absent, and the buffer's content is not
     /// meaningful.
     #[inline]
     pub fn get_into(
@@ -236,7 +236,7 @@ impl<'c> CacheHandle<'c> {
     }
 }
 
-impl Drop for CacheHandle<'_> {
+impl Drop for Handle<'_> {
     fn drop(&mut self) {
         // In a forked child they are the parent's to offer.
         if self.inner.begin_read().is_ok() {
@@ -251,13 +251,13 @@ impl Drop for CacheHandle<'_> {
 
 /// Read access that stores nothing at all: no seat, no recency, no counters, no recovery.
 #[derive(Debug, Clone, Copy)]
-pub struct CacheReader<'c> {
+pub struct Reader<'c> {
     view: View<'c>,
     pub(super) space: u32,
     timeout: Duration,
 }
 
-impl<'c> CacheReader<'c> {
+impl<'c> Reader<'c> {
     pub(super) fn new(view: View<'c>) -> Self {
         Self { view, space: 0, timeout: DEFAULT_TIMEOUT }
     }

@@ -12,7 +12,7 @@
 
 use super::block::{Block, Pieces, chain};
 use super::error::CacheError;
-use super::handle::{CacheHandle, Version};
+use super::handle::{Handle, Version};
 use super::layout::SEAT_LEASES;
 use super::read::{Nothing, Target, Tried, current};
 use super::view::View;
@@ -104,7 +104,7 @@ pub struct Lease<'h> {
     handle: PhantomData<&'h ()>,
 }
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// Pins the value of a key. At most eight at a time per handle; the cache must have been made with leases. Counts as a use.
     pub fn lease(&self, key: impl AsRef<[u8]>) -> Result<Option<Lease<'_>>, CacheError> {
         let (view, key) = (self.view, key.as_ref());

@@ -1,7 +1,7 @@
 //! Many keys at once: the memory of the later ones is on its way while the first is read.
 
 use super::error::CacheError;
-use super::handle::{CacheHandle, SetReport};
+use super::handle::{Handle, SetReport};
 use crate::sync::prefetch::prefetch_read;
 use crate::tier_cache::word::InputHash;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Keys whose memory is asked for ahead.
 const AHEAD: usize = 16;
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// The values of many keys, in their order. As many single gets, not one moment of all.
     pub fn get_many<K: AsRef<[u8]>>(
         &mut self,

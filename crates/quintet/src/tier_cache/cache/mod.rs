@@ -57,7 +57,7 @@ pub use crate::tier_cache::OpenError;
 pub use builder::CacheBuilder;
 pub use check::CheckReport;
 pub use error::CacheError;
-pub use handle::{CacheHandle, CacheReader, SetReport, Version};
+pub use handle::{Handle, Reader, SetReport, Version};
 pub use layout::MAX_KEY;
 pub use lease::Lease;
 pub use maintain::{Maintained, Maintenance};
@@ -209,7 +209,7 @@ impl TierCache {
     }
 
     /// Takes a seat for the calling thread. Dead peers' seats are recovered first if no other is free.
-    pub fn handle(&self) -> Result<CacheHandle<'_>, CacheError> {
+    pub fn handle(&self) -> Result<Handle<'_>, CacheError> {
         if !self.segment.is_writable() {
             return Err(CacheError::ReadOnly);
         }
@@ -217,12 +217,12 @@ impl TierCache {
         let map = self.map();
         // Whoever comes looks after those who went: their seats, and blocks that only they knew to be free.
         map.recover()?;
-        Ok(CacheHandle::new(self, map.handle()?))
+        Ok(Handle::new(self, map.handle()?))
     }
 
     /// Read access without a seat.
-    pub fn reader(&self) -> CacheReader<'_> {
-        CacheReader::new(self.view())
+    pub fn reader(&self) -> Reader<'_> {
+        Reader::new(self.view())
     }
 
     /// Entries, those that have expired unnoticed included. Exact while nobody writes.

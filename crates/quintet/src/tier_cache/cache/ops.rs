@@ -1,14 +1,14 @@
 //! Operations that ask something of the present entry: one decision under the bucket's control word each.
 
 use super::error::CacheError;
-use super::handle::{CacheHandle, SetReport, Version};
+use super::handle::{Handle, SetReport, Version};
 use super::write::Entry;
 use crate::tier_cache::MapError;
 use crate::tier_cache::plan::Want;
 use crate::tier_cache::word::Link;
 use std::time::Duration;
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// Stores a value if the key is absent. False if it is there.
     pub fn add(
         &mut self,
@@ -29,7 +29,7 @@ impl CacheHandle<'_> {
         self.put_if(key.as_ref(), value.as_ref(), ttl, Want::Present)
     }
 
-    /// Stores a value if the key still has the version that [`CacheHandle::get_versioned`] returned. False if it is absent or another.
+    /// Stores a value if the key still has the version that [`Handle::get_versioned`] returned. False if it is absent or another.
     pub fn compare_and_set(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -86,7 +86,7 @@ impl CacheHandle<'_> {
         }
     }
 
-    /// Subtracts; see [`CacheHandle::incr`].
+    /// Subtracts; see [`Handle::incr`].
     pub fn decr(
         &mut self,
         key: impl AsRef<[u8]>,

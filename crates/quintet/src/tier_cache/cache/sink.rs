@@ -11,7 +11,7 @@
 
 use super::TierCache;
 use super::error::CacheError;
-use super::handle::CacheHandle;
+use super::handle::Handle;
 use super::scan::ScannedEntry;
 use super::spaces::Namespace;
 use super::stats::Count;
@@ -41,7 +41,7 @@ pub struct Departed {
 /// Receives evicted entries: a store of another kind, a log, a larger cache.
 ///
 /// It may use the cache that calls it, by other handles. One that stores there should do so by a handle that evicts nothing
-/// ([`CacheHandle::set_no_evict`]), or it is called again from inside.
+/// ([`Handle::set_no_evict`]), or it is called again from inside.
 pub trait EvictionSink: Send + Sync {
     /// Keeps these entries. An error keeps them in the cache instead, and fails the operation that needed their room.
     fn store(&self, batch: &[Departed]) -> Result<(), String>;
@@ -129,7 +129,7 @@ impl TierCache {
     }
 }
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// The victims of one batch: `first`, and with a sink as many further ones as it takes, at most `most` in all.
     pub(super) fn batch_of(&mut self, first: Link, most: usize) -> Vec<Link> {
         let most = self.cache.sink.as_ref().map_or(1, |sink| sink.batch().min(most));

@@ -5,7 +5,7 @@
 
 use super::TierCache;
 use super::error::CacheError;
-use super::handle::{CacheHandle, CacheReader};
+use super::handle::{Handle, Reader};
 use super::hash::hash;
 use super::layout::{SPACE_WORDS, SPACES};
 use super::read::words_of;
@@ -111,14 +111,14 @@ impl TierCache {
     }
 }
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// The namespace that the operations of this handle work in.
     pub fn set_namespace(&mut self, space: Namespace) {
         self.space = space.0;
     }
 }
 
-impl CacheReader<'_> {
+impl Reader<'_> {
     /// The namespace that the operations of this reader work in.
     pub fn set_namespace(&mut self, space: Namespace) {
         self.space = space.0;

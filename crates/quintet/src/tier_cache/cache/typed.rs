@@ -1,9 +1,9 @@
 //! Typed fronts: text, and whatever serde can write, in a format of the user's choice.
 
 use super::error::CacheError;
-use super::handle::CacheHandle;
+use super::handle::Handle;
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// The value of a key as text.
     pub fn get_str(&mut self, key: impl AsRef<[u8]>) -> Result<Option<String>, CacheError> {
         let Some(value) = self.get(key)? else { return Ok(None) };
@@ -16,7 +16,7 @@ pub use with_serde::{Format, TypedHandle};
 
 #[cfg(feature = "serde")]
 mod with_serde {
-    use super::{CacheError, CacheHandle};
+    use super::{CacheError, Handle};
     use crate::tier_cache::cache::SetReport;
     use serde::{Serialize, de::DeserializeOwned};
     use std::marker::PhantomData;
@@ -53,11 +53,11 @@ mod with_serde {
     /// ```
     #[derive(Debug)]
     pub struct TypedHandle<'c, V, F> {
-        handle: CacheHandle<'c>,
+        handle: Handle<'c>,
         types: PhantomData<fn(F) -> V>,
     }
 
-    impl<'c> CacheHandle<'c> {
+    impl<'c> Handle<'c> {
         /// A front for values of a type, in a format.
         pub fn typed<V, F>(self) -> TypedHandle<'c, V, F> {
             TypedHandle { handle: self, types: PhantomData }
@@ -66,7 +66,7 @@ mod with_serde {
 
     impl<'c, V: Serialize + DeserializeOwned, F: Format> TypedHandle<'c, V, F> {
         /// The handle below.
-        pub fn handle(&mut self) -> &mut CacheHandle<'c> {
+        pub fn handle(&mut self) -> &mut Handle<'c> {
             &mut self.handle
         }
 

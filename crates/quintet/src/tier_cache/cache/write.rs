@@ -14,7 +14,7 @@
 
 use super::block::{Block, CHAIN_HEADER, HEAD_HEADER, Meta};
 use super::error::CacheError;
-use super::handle::CacheHandle;
+use super::handle::Handle;
 use super::read::words_of;
 use super::stats::Count;
 use super::view::View;
@@ -45,7 +45,7 @@ pub(super) struct Entry<'e> {
 /// Rounds of finding blocks, or making way in a window, that others then took.
 const MAX_ROUNDS: usize = 1000;
 
-impl<'c> CacheHandle<'c> {
+impl<'c> Handle<'c> {
     /// Links an entry if the key is as wanted. `Exists` and `NotFound` are answers, not failures.
     pub(super) fn place(
         &mut self,

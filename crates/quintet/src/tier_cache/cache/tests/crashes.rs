@@ -30,7 +30,7 @@ fn set_up(builder: CacheBuilder, blocks: u32) -> TierCache {
     cache
 }
 
-type Operation = (&'static str, fn(&mut CacheHandle<'_>));
+type Operation = (&'static str, fn(&mut Handle<'_>));
 
 const OPERATIONS: &[Operation] = &[
     ("set new", |handle| drop(handle.set("new", "n"))),
@@ -55,7 +55,7 @@ const OPERATIONS: &[Operation] = &[
 /// Runs `operation` in a child that dies at its n-th store, for all n. Returns the number of deaths.
 fn at_every_store(
     name: &str,
-    operation: fn(&mut CacheHandle<'_>),
+    operation: fn(&mut Handle<'_>),
     make: &dyn Fn() -> TierCache,
     fits: &dyn Fn(&Contents, &Contents, &Contents) -> bool,
 ) -> usize {

@@ -81,7 +81,7 @@ fn entries() -> Vec<(String, Vec<u8>)> {
 }
 
 /// Opens a fixture, reads and changes it, and lets the caller look further.
-fn is_read(name: &str, format: u64, further: impl FnOnce(&mut CacheHandle<'_>)) {
+fn is_read(name: &str, format: u64, further: impl FnOnce(&mut Handle<'_>)) {
     let place = copy_of(name);
     let cache = TierCache::attach(&place).unwrap();
     assert_eq!(cache.sizes.format, format);

@@ -39,13 +39,13 @@ impl TableUnderTest for Table {
     }
 }
 
-fn patient(cache: &TierCache) -> CacheHandle<'_> {
+fn patient(cache: &TierCache) -> Handle<'_> {
     let mut handle = cache.handle().unwrap();
     handle.set_timeout(PATIENCE);
     handle
 }
 
-struct Access<'t>(CacheHandle<'t>);
+struct Access<'t>(Handle<'t>);
 
 /// A decimal number, in one block or several, by the value.
 fn text(value: u64) -> Vec<u8> {
@@ -68,7 +68,7 @@ impl HandleUnderTest for Access<'_> {
     }
 }
 
-fn apply(handle: &mut CacheHandle<'_>, key: u64, op: Op) -> Result<Ret, CacheError> {
+fn apply(handle: &mut Handle<'_>, key: u64, op: Op) -> Result<Ret, CacheError> {
     let key = key.to_le_bytes();
     Ok(match op {
         Op::Get => Ret::Value(handle.get(key)?.map(|value| number(&value))),

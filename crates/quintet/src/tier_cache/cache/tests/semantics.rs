@@ -190,7 +190,7 @@ fn the_reserve_is_kept_by_maintenance() {
     let free = || cache.stats().blocks - cache.stats().used_blocks;
     let reserve = cache.view().reserve() as u64;
     let mut number = 0u32;
-    let mut set = |handle: &mut CacheHandle<'_>| {
+    let mut set = |handle: &mut Handle<'_>| {
         number += 1;
         handle.set(number.to_string(), "x").unwrap().evicted
     };

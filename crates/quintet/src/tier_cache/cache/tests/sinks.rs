@@ -212,7 +212,7 @@ impl EvictionSink for Ledger {
 }
 
 /// Every entry, in the order of their blocks.
-fn links_of(handle: &CacheHandle<'_>) -> Vec<Link> {
+fn links_of(handle: &Handle<'_>) -> Vec<Link> {
     let link = |record| {
         let word = handle.view.memory.record(record).unwrap().state();
         let live = word.state() == Some(RecordState::Live);

@@ -31,7 +31,7 @@ pub(super) fn advance(cache: &TierCache, ms: i64) {
 const DEAD: Owner = Owner::new(200, 7);
 
 /// From now on the owner of the handle counts as dead.
-pub(super) fn declare_dead(cache: &TierCache, handle: &CacheHandle<'_>) {
+pub(super) fn declare_dead(cache: &TierCache, handle: &Handle<'_>) {
     let seat = cache.view().memory.seat(handle.inner.number).unwrap();
     seat.owner_word().store(DEAD.0, crate::sync::Ordering::Release);
 }
