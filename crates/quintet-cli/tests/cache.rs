@@ -450,3 +450,12 @@ fn help_is_there_for_every_subcommand() {
         assert!(!cache.fine(&[verb, "--help"]).is_empty(), "{verb}");
     }
 }
+
+#[test]
+fn blocks_are_as_long_as_they_were_told() {
+    let cache = Cache::named("block");
+    cache.fine(&["create", &cache.name, "--capacity", "16MiB", "--block", "1KiB"]);
+    assert_eq!(json(&cache.ok("stat", &["--json"]))["block_bytes"], 1024);
+    let other = Cache::named("odd-block");
+    other.refused(&["create", &other.name, "--capacity", "16MiB", "--block", "1000"], &["--block"]);
+}

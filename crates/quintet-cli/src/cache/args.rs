@@ -62,6 +62,9 @@ pub(crate) struct CreateArgs {
     /// The longest value [default: the smaller of 1 MiB and capacity/64]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) max_value: Option<u64>,
+    /// Bytes of a block, a power of two from 128 to 4096: entries take whole blocks, and long values are faster in longer ones [default: 128]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) block: Option<u64>,
     /// Who may use it, as of chmod: every user needs to read and write
     #[arg(long, value_parser = mode, default_value = "0600")]
     pub(crate) mode: u32,

@@ -28,6 +28,9 @@ pub(super) fn create(args: &CreateArgs) -> Result<Exit, Fail> {
     if let Some(most) = args.max_value {
         builder = builder.max_value(usize::try_from(most).unwrap_or(usize::MAX));
     }
+    if let Some(block) = args.block {
+        builder = builder.block(usize::try_from(block).unwrap_or(usize::MAX));
+    }
     if args.no_evict {
         builder = builder.no_evict();
     }
@@ -48,7 +51,7 @@ fn uncreated(args: &CreateArgs, error: &OpenError) -> Fail {
             let text = error.to_string();
             let why = text.split_once(": ").map_or(text.as_str(), |(_, why)| why);
             let what = format!("cannot create {:?} with {}", args.name, size(args.capacity));
-            Fail::misuse(what, why, "change --capacity or --max-value")
+            Fail::misuse(what, why, "change --capacity, --max-value or --block")
         }
         OpenError::Segment(SegmentError::Permission(path)) => Fail::misuse(
             format!("cannot create {:?}", args.name),

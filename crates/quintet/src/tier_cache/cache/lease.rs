@@ -52,9 +52,7 @@ impl<'a> View<'a> {
         let further = chain(self.memory, self.sizes, link).unwrap_or_default();
         if exchange(Point::Lease, record.word(), word.0, word.freed().0) {
             self.offer(link.record);
-            for (block, word) in further {
-                self.free_further(block, RecordWord(word));
-            }
+            self.free_further(&further);
         }
     }
 

@@ -56,7 +56,7 @@ impl Handle<'_> {
                 free < handle.view.reserve()
             };
             while done.evicted < EVICTION_STEP && is_short(self) {
-                if !self.evict_one()? {
+                if self.evict_one()? == 0 {
                     break;
                 }
                 done.evicted += 1;

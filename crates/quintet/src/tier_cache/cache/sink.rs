@@ -141,22 +141,25 @@ impl Handle<'_> {
         links
     }
 
-    /// Makes room: puts `victim` out, and with a sink a batch of others. Returns whether anything left.
-    pub(super) fn put_out_for_room(&mut self, victim: Link) -> Result<bool, CacheError> {
+    /// Makes room: puts `victim` out, and with a sink a batch of others. Returns how many blocks they had, 0 if nothing left.
+    pub(super) fn put_out_for_room(&mut self, victim: Link) -> Result<usize, CacheError> {
+        let (view, seat) = (self.view, self.inner.number);
         if self.cache.sink.is_some() {
             let links = self.batch_of(victim, usize::MAX);
-            return self.put_out(&links, &mut Vec::new());
+            let blocks: usize = links.iter().map(|link| view.blocks_of(*link)).sum();
+            let went = self.put_out(&links, &mut Vec::new())?;
+            return Ok(if went { blocks.max(1) } else { 0 });
         }
-        let (view, seat) = (self.view, self.inner.number);
+        let blocks = view.blocks_of(victim);
         let _claims = Claims::of(view, seat);
         if !view.claim(self.inner.map.peers, seat, victim) {
-            return Ok(false);
+            return Ok(0);
         }
         let went = self.evict(victim);
         if !matches!(went, Ok(true)) {
             view.unclaim(seat, victim);
         }
-        went
+        went.map(|went| if went { blocks.max(1) } else { 0 })
     }
 
     /// Puts these out, as far as nobody else does (E1 to E3), and shows what left. Returns whether anything left: nobody wants to see

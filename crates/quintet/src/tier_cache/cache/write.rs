@@ -164,20 +164,16 @@ impl<'c> Handle<'c> {
         }
         let head = Link { record: first, generation: word.generation() };
         view.memory.seat(seat)?.set_new(head);
-        let Some(record) = view.take(seat, first, word) else { return Ok(None) };
+        let Some(record) = view.take_head(seat, first, word) else { return Ok(None) };
         self.inner.frame.new = Some(head);
         let block = Block::of(record);
         let space = (view.space_generation(entry.space) as u64) << 32;
         store_payload(block.next_word(), space);
-        let mut writer = Writer { words: &block.0[HEAD_HEADER..], rest: &[] };
-        let mut further = Vec::new();
-        let mut named = (block.next_word(), space);
-        for &index in &self.blocks[1..] {
-            let Some(next) = view.take_further(seat, head, named, index) else { return Ok(None) };
-            named = (next.chain_next_word(), 0);
-            further.push(next);
-        }
-        writer.rest = &further;
+        let named = (block.next_word(), space);
+        let Some(further) = view.take_all_further(seat, head, named, &self.blocks[1..]) else {
+            return Ok(None);
+        };
+        let mut writer = Writer { words: &block.0[HEAD_HEADER..], rest: &further };
         store_payload(record.input(), entry.input.word());
         let meta = Meta::new(entry.key.len(), entry.space, entry.value.len());
         store_payload(block.meta_word(), meta.0);
@@ -253,17 +249,20 @@ struct Writer<'w, 'a> {
 
 impl Writer<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), MapError> {
-        for word in words_of(bytes) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
             if self.words.is_empty() {
                 let (next, rest) =
                     self.rest.split_first().ok_or(MapError::Corrupt("too few blocks"))?;
                 self.words = &next.0[CHAIN_HEADER..];
                 self.rest = rest;
             }
-            let (place, rest) =
-                self.words.split_first().ok_or(MapError::Corrupt("block without words"))?;
-            store_payload(place, word);
-            self.words = rest;
+            let (now, later) = rest.split_at(rest.len().min(self.words.len() * 8));
+            let (places, free) = self.words.split_at(now.len().div_ceil(8));
+            for (place, word) in places.iter().zip(words_of(now)) {
+                store_payload(place, word);
+            }
+            (self.words, rest) = (free, later);
         }
         Ok(())
     }

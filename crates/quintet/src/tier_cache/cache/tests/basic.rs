@@ -118,3 +118,60 @@ fn a_cache_that_does_not_evict_is_full() {
     drop(handle);
     cache.check().unwrap();
 }
+
+/// The time per byte, the best of three.
+fn time_per_byte(cache: &TierCache, bytes: usize) -> f64 {
+    let mut handle = cache.handle().unwrap();
+    let value = vec![7; bytes];
+    let once = |handle: &mut Handle<'_>| {
+        let begun = std::time::Instant::now();
+        handle.set("long", &value).unwrap();
+        begun.elapsed().as_secs_f64() / bytes as f64
+    };
+    (0..3).map(|_| once(&mut handle)).fold(f64::MAX, f64::min)
+}
+
+/// Sixteen times the bytes take about sixteen times as long, in an empty cache and in one that has to evict for it.
+#[test]
+fn a_long_value_takes_linear_time() {
+    let builder = || TierCache::builder().capacity(128 << 20).handles(4).max_value(8 << 20);
+    let cache = builder().create_sealed().unwrap();
+    let (short, long) = (time_per_byte(&cache, 512 << 10), time_per_byte(&cache, 8 << 20));
+    assert!(long < 4.0 * short, "{long:e} s a byte instead of {short:e}");
+    let full = builder().create_sealed().unwrap();
+    let mut handle = full.handle().unwrap();
+    for number in 0..50_000u32 {
+        handle.set(number.to_le_bytes(), [1; 3000]).unwrap();
+    }
+    assert!(full.stats().evicted > 0, "it is full");
+    let (short, long) = (time_per_byte(&full, 512 << 10), time_per_byte(&full, 8 << 20));
+    assert!(long < 4.0 * short, "{long:e} s a byte instead of {short:e}");
+    drop(handle);
+    full.check().unwrap();
+}
+
+/// What a long value needs leaves for it, and little more.
+#[test]
+fn a_long_value_puts_out_no_more_than_its_room() {
+    let cache = TierCache::builder().capacity(16 << 20).handles(4).max_value(1 << 20);
+    let cache = cache.create_sealed().unwrap();
+    let mut handle = cache.handle().unwrap();
+    for number in 0..40u32 {
+        handle.set(number.to_le_bytes(), vec![1; 900 << 10]).unwrap();
+    }
+    let before = cache.stats().evicted;
+    let report = handle.set("one more", vec![1; 900 << 10]).unwrap();
+    assert!(report.evicted <= 2, "{report:?}");
+    assert!(cache.stats().evicted - before <= 2);
+    drop(handle);
+    cache.check().unwrap();
+}
+
+#[test]
+fn a_cache_of_64_mib_takes_a_value_of_1_mib() {
+    let cache = TierCache::builder().capacity(64 << 20).create_sealed().unwrap();
+    let mut handle = cache.handle().unwrap();
+    let value = vec![3; 1 << 20];
+    handle.set("a page of the web", &value).unwrap();
+    assert_eq!(handle.get("a page of the web").unwrap(), Some(value));
+}
