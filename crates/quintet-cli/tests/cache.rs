@@ -459,3 +459,32 @@ fn blocks_are_as_long_as_they_were_told() {
     let other = Cache::named("odd-block");
     other.refused(&["create", &other.name, "--capacity", "16MiB", "--block", "1000"], &["--block"]);
 }
+
+#[test]
+fn namespaces_with_long_names_are_not_confused() {
+    let cache = Cache::new("long-namespaces");
+    let (one, other) = ("n".repeat(60) + "1", "n".repeat(60) + "2");
+    for name in [&one, &other] {
+        cache.ok("set", &["key", name, "--namespace", name]);
+    }
+    assert_eq!(cache.ok("get", &["key", "--namespace", &one]), one);
+    cache.ok("flush", &["--namespace", &one]);
+    assert_eq!(cache.on("get", &["key", "--namespace", &one]).status.code(), Some(1));
+    assert_eq!(cache.ok("get", &["key", "--namespace", &other]), other);
+}
+
+#[test]
+fn each_namespace_is_counted_and_can_be_removed() {
+    let cache = Cache::new("count-namespaces");
+    cache.ok("set", &["key", "1", "--namespace", "users"]);
+    cache.ok("get", &["key", "--namespace", "users"]);
+    let stat = json(&cache.ok("stat", &["--json"]));
+    let users = &stat["namespaces"][1];
+    assert_eq!(users["namespace"], "users");
+    assert_eq!((users["entries"].as_u64(), users["hits"].as_u64()), (Some(1), Some(1)));
+    assert!(cache.ok("stat", &[]).contains("users"));
+    let text = cache.ok("stat", &["--prometheus"]);
+    assert!(text.contains("quintet_cache_namespace_entries{cache="), "{text}");
+    cache.ok("flush", &["--namespace", "users", "--remove"]);
+    assert_eq!(json(&cache.ok("stat", &["--json"]))["namespaces"], Value::Array(Vec::new()));
+}

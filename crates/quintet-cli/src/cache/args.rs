@@ -74,6 +74,9 @@ pub(crate) struct CreateArgs {
     /// Keep it in this file, which outlives a restart of the machine
     #[arg(long, value_name = "FILE")]
     pub(crate) path: Option<PathBuf>,
+    /// Namespaces there can be, up to 65535 [default: as many as fit in capacity/64, at 128 bytes each]
+    #[arg(long, value_name = "N")]
+    pub(crate) namespaces: Option<u32>,
     /// Never evict: a set that finds no room fails
     #[arg(long)]
     pub(crate) no_evict: bool,
@@ -216,6 +219,9 @@ pub(crate) struct FlushArgs {
     /// Only this namespace [default: every one]
     #[arg(long, value_name = "NS")]
     pub(crate) namespace: Option<String>,
+    /// Remove the namespace as well, so that another one can take its place
+    #[arg(long, requires = "namespace")]
+    pub(crate) remove: bool,
 }
 
 /// Options of `cache remove`.

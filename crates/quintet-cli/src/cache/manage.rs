@@ -31,6 +31,9 @@ pub(super) fn create(args: &CreateArgs) -> Result<Exit, Fail> {
     if let Some(block) = args.block {
         builder = builder.block(usize::try_from(block).unwrap_or(usize::MAX));
     }
+    if let Some(most) = args.namespaces {
+        builder = builder.namespaces(most);
+    }
     if args.no_evict {
         builder = builder.no_evict();
     }
@@ -174,6 +177,10 @@ pub(super) fn flush(args: &FlushArgs) -> Result<Exit, Fail> {
     let cache = attach(&args.name)?;
     let done = match args.namespace.as_deref() {
         None => cache.clear(),
+        Some(name) if args.remove => match cache.remove_namespace(name) {
+            Ok(false) => return Ok(Exit::No),
+            removed => removed.map(|_| ()),
+        },
         name => match known_space(&cache, name) {
             Some(space) => cache.flush(space),
             None => return Ok(Exit::No),

@@ -1,7 +1,7 @@
 //! How a cache is made.
 
 use super::TierCache;
-use super::layout::{FORMAT, Sizes};
+use super::layout::{FORMAT, MAX_SPACES, SPACE_WORDS, Sizes};
 use crate::region::shm::{Access, Place, SegmentError};
 use crate::tier_cache::{MapError, OpenError};
 
@@ -17,6 +17,7 @@ pub struct CacheBuilder {
     exact: bool,
     leases: bool,
     access: Access,
+    spaces: Option<u32>,
 }
 
 impl Default for CacheBuilder {
@@ -30,6 +31,7 @@ impl Default for CacheBuilder {
             exact: false,
             leases: false,
             access: Access::default(),
+            spaces: None,
         }
     }
 }
@@ -71,6 +73,12 @@ impl CacheBuilder {
         self
     }
 
+    /// Namespaces there can be beside the unnamed one, up to 65,535, each for 128 bytes: by default as many as a 64th of the capacity holds.
+    pub fn namespaces(mut self, most: u32) -> Self {
+        self.spaces = Some(most);
+        self
+    }
+
     /// Nothing is ever evicted: a set that finds no room returns [`CacheError::Full`](super::CacheError::Full).
     pub fn no_evict(mut self) -> Self {
         self.evicts = false;
@@ -107,7 +115,14 @@ impl CacheBuilder {
             pace: 1,
             evicts: self.evicts,
             leases: self.leases,
+            spaces: self.spaces(),
         }
+    }
+
+    /// The unnamed one included.
+    fn spaces(&self) -> u32 {
+        let fair = (self.capacity / 64 / (SPACE_WORDS * 8)).max(64).min(MAX_SPACES as usize);
+        self.spaces.map_or(fair as u32, |most| most.saturating_add(1)).min(MAX_SPACES + 1)
     }
 
     pub(super) fn sizes(&self) -> Result<Sizes, OpenError> {

@@ -46,7 +46,7 @@ impl TierCache {
                 }
                 let home = home_of(&map, slice, position, cell)?;
                 let key = view.check_head(cell, home)?;
-                if !keys.insert(key) {
+                if key.is_some_and(|key| !keys.insert(key)) {
                     return Err(format!("K3: the key of {cell:?} is there twice"));
                 }
                 if !heads.insert(cell.link.record) {
@@ -59,8 +59,8 @@ impl TierCache {
 }
 
 impl View<'_> {
-    /// K2, K7; returns namespace and key.
-    fn check_head(&self, cell: Cell, home: usize) -> Result<(u32, Vec<u8>), String> {
+    /// K2, K7; returns namespace and key, unless it is outlived by its namespace.
+    fn check_head(&self, cell: Cell, home: usize) -> Result<Option<(u32, Vec<u8>)>, String> {
         let wrong = |what: &str| Err(format!("{what}: {cell:?} of bucket {home}"));
         let Ok(record) = self.memory.record(cell.link.record) else {
             return wrong("K2: no such block");
@@ -85,11 +85,16 @@ impl View<'_> {
         {
             return wrong("K4: lengths");
         }
-        let input = self.input(meta.space(), &key);
+        let generation = block.next_and_space().1;
+        if generation != self.space_generation(meta.space()) {
+            // Outlived. Its namespace may have been removed and another one have its number: then its keys are hashed otherwise.
+            return Ok(None);
+        }
+        let input = self.input(self.space_of(meta.space()), &key);
         if input.hash() != cell.key || input.bucket() as usize != home {
             return wrong("K2: the key has another hash");
         }
-        Ok((meta.space(), key))
+        Ok(Some((meta.space(), key)))
     }
 
     /// K3 to K6.

@@ -187,6 +187,7 @@ impl Handle<'_> {
     fn look_at_the_clock(&mut self) {
         let now = monotonic_ms();
         self.watch.look(now);
+        self.report_hits();
         self.view.mark(self.view.moment(now));
     }
 }

@@ -31,6 +31,8 @@ pub enum CacheError {
     Forked,
     /// Every namespace is in use.
     TooManyNamespaces,
+    /// The namespace that the handle works in has been removed.
+    NoNamespace,
     /// The cache was made without leases, or the handle holds as many as it can.
     NoLeases,
     /// The sink refused an entry, which therefore stays.
@@ -72,8 +74,11 @@ impl fmt::Display for CacheError {
                 out.write_str("not a number: the value is no decimal number of 64 bits")
             }
             Self::ReadOnly => out.write_str("read-only: attach for writing"),
-            Self::TooManyNamespaces => {
-                out.write_str("too many namespaces: reuse one, or flush and prefix keys instead")
+            Self::TooManyNamespaces => out.write_str(
+                "too many namespaces: remove one, or create the cache with room for more",
+            ),
+            Self::NoNamespace => {
+                out.write_str("no namespace: it has been removed; ask for it by its name again")
             }
             Self::NoLeases => out.write_str(
                 "no lease: create the cache with leases, or end one of this handle's first",

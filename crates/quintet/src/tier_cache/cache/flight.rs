@@ -118,7 +118,7 @@ impl<'c> Handle<'c> {
     /// H1.
     fn try_take_off(&mut self, key: &[u8]) -> Result<Option<Held<'c>>, CacheError> {
         let view = self.view;
-        let hash = super::hash::hash(view.seed, self.space, key);
+        let hash = super::hash::hash(view.seed, self.space.salt(), key);
         let word = &view.flights[hash as usize % FLIGHTS];
         // ORDERING: Acquire; partner: the exchange that gave it back.
         let flight = word.load(Ordering::Acquire);

@@ -5,6 +5,7 @@ use super::clock::Watch;
 use super::error::CacheError;
 use super::evict::Ring;
 use super::read::{Hit, Nothing, Target, Tried};
+use super::spaces::Space;
 use super::stats::Count;
 use super::view::View;
 use super::write::Entry;
@@ -35,7 +36,9 @@ pub struct Handle<'c> {
     pub(super) cache: &'c TierCache,
     pub(super) inner: map::Handle<'c>,
     pub(super) view: View<'c>,
-    pub(super) space: u32,
+    pub(super) space: Space,
+    /// Hits of this seat that the namespace knows of.
+    pub(super) reported: u64,
     pub(super) blocks: Vec<u32>,
     pub(super) cursor: u32,
     pub(super) ring: Ring,
@@ -57,11 +60,13 @@ impl<'c> Handle<'c> {
         view.mark_time();
         // Handles begin their searches for free blocks far from one another.
         let cursor = inner.number as u64 * view.sizes.blocks as u64 / view.sizes.seats as u64;
+        let reported = view.counted(inner.number, Count::Hits);
         Self {
             cache,
             inner,
             view,
-            space: 0,
+            space: Space::default(),
+            reported,
             blocks: Vec::new(),
             cursor: cursor as u32,
             ring: Ring::default(),
@@ -240,6 +245,7 @@ impl Drop for Handle<'_> {
     fn drop(&mut self) {
         // In a forked child they are the parent's to offer.
         if self.inner.begin_read().is_ok() {
+            self.report_hits();
             let kept = self.inner.kept.drain(..).chain(self.blocks.drain(..));
             kept.for_each(|block| self.view.offer_kept(block));
             if self.view.sizes.leases {
@@ -253,13 +259,13 @@ impl Drop for Handle<'_> {
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'c> {
     view: View<'c>,
-    pub(super) space: u32,
+    pub(super) space: Space,
     timeout: Duration,
 }
 
 impl<'c> Reader<'c> {
     pub(super) fn new(view: View<'c>) -> Self {
-        Self { view, space: 0, timeout: DEFAULT_TIMEOUT }
+        Self { view, space: Space::default(), timeout: DEFAULT_TIMEOUT }
     }
 
     /// Sets how long a miss waits for a writer of its bucket. Behind a dead one it returns [`CacheError::Busy`] then.

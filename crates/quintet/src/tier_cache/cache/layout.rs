@@ -11,17 +11,20 @@ pub(super) const KIND: u64 = u64::from_le_bytes(*b"tiercach");
 ///
 /// | format | since it |
 /// |---|---|
-/// | 1 | all but what follows |
-/// | 2 | marks the passing of time: entries can be evicted by how long they were not used |
-pub(super) const FORMAT: u64 = 2;
-const OLDEST_FORMAT: u64 = 1;
+/// | 1, 2 | earlier layouts, which are refused |
+/// | 3 | everything that is described here |
+pub(super) const FORMAT: u64 = 3;
+const OLDEST_FORMAT: u64 = 3;
 /// The longest key.
 pub const MAX_KEY: usize = 64 << 10;
 /// Words of statistics per seat.
 pub(super) const STAT_WORDS: usize = 32;
-/// Namespaces, the unnamed one included.
-pub(super) const SPACES: usize = if MODEL { 2 } else { 256 };
-pub(super) const SPACE_WORDS: usize = 8;
+/// The most namespaces, the unnamed one included.
+pub(super) const MAX_SPACES: u32 = if MODEL { 2 } else { 65_536 };
+/// Words of a namespace: see [`spaces`](super::spaces).
+pub(super) const SPACE_WORDS: usize = 16;
+/// The longest value there can be: lengths have 30 bits.
+pub(super) const MAX_VALUE: usize = (1 << 30) - 1;
 /// Keys that can be computed at once without waiting for one another.
 pub(super) const FLIGHTS: usize = if MODEL { 2 } else { 4096 };
 /// Marks of time: of each power of two of spans so many.
@@ -32,7 +35,7 @@ pub(super) const GLOBAL_WORDS: usize = 64;
 /// Leases a seat can hold at once.
 pub(super) const SEAT_LEASES: usize = 8;
 
-pub(super) const FIELDS: [&str; 8] = [
+pub(super) const FIELDS: [&str; 9] = [
     "buckets",
     "blocks",
     "seats",
@@ -41,11 +44,12 @@ pub(super) const FIELDS: [&str; 8] = [
     "pace",
     "eviction",
     "leases",
+    "namespaces",
 ];
 
 pub(super) const WANTED: Wanted<'static> = {
-    const ANY: [(&str, Option<u64>); 8] = {
-        let mut any = [("", None); 8];
+    const ANY: [(&str, Option<u64>); 9] = {
+        let mut any = [("", None); 9];
         let mut at = 0;
         while at < any.len() {
             any[at].0 = FIELDS[at];
@@ -69,10 +73,12 @@ pub(crate) struct Sizes {
     pub(crate) pace: u32,
     pub(crate) evicts: bool,
     pub(crate) leases: bool,
+    /// Namespaces, the unnamed one included.
+    pub(crate) spaces: u32,
 }
 
 impl Sizes {
-    pub(super) fn fields(self) -> [u64; 8] {
+    pub(super) fn fields(self) -> [u64; 9] {
         let (evicts, leases) = (self.evicts as u32, self.leases as u32);
         [
             self.buckets,
@@ -83,12 +89,13 @@ impl Sizes {
             self.pace,
             evicts,
             leases,
+            self.spaces,
         ]
         .map(u64::from)
     }
 
     /// Reads the fields of a header, none of which is trusted.
-    pub(super) fn from_fields(format: u64, fields: [u64; 8]) -> Result<Self, OpenError> {
+    pub(super) fn from_fields(format: u64, fields: [u64; 9]) -> Result<Self, OpenError> {
         let small = |at: usize| {
             u32::try_from(fields[at]).map_err(|_| SegmentError::Mismatch {
                 field: FIELDS[at],
@@ -106,6 +113,7 @@ impl Sizes {
             pace: small(5)?,
             evicts: fields[6] != 0,
             leases: fields[7] != 0,
+            spaces: small(8)?,
         };
         sizes.geometry().verify()?;
         if !sizes.block_words.is_power_of_two() || !(16..=512).contains(&sizes.block_words) {
@@ -113,7 +121,12 @@ impl Sizes {
                 MapError::Geometry("words of a block: a power of two from 16 to 512").into()
             );
         }
-        if sizes.max_value > 1 << 30 || sizes.most_blocks() > sizes.blocks as usize {
+        if !(1..=MAX_SPACES).contains(&sizes.spaces) {
+            return Err(
+                MapError::Geometry("namespaces: 1 to 65536, the unnamed one included").into()
+            );
+        }
+        if sizes.max_value as usize > MAX_VALUE || sizes.most_blocks() > sizes.blocks as usize {
             return Err(MapError::Geometry("longest value: more than the blocks can hold").into());
         }
         Ok(sizes)
@@ -176,7 +189,7 @@ impl Sizes {
 
     /// Words that mark the passing of time.
     pub(super) fn marks(self) -> usize {
-        if self.format < 2 { 0 } else { MARK_LEVELS * MARKS }
+        MARK_LEVELS * MARKS
     }
 
     pub(super) fn offsets(self) -> Offsets {
@@ -192,7 +205,7 @@ impl Sizes {
             seats: array(seats * SEAT_WORDS * 8),
             stats: array(seats * STAT_WORDS * 8),
             leases: array(seats * SEAT_LEASES * 8),
-            spaces: array(SPACES * SPACE_WORDS * 8),
+            spaces: array(self.spaces as usize * SPACE_WORDS * 8),
             flights: array(FLIGHTS * 8),
             marks: array(self.marks() * 8),
             summary: array(self.summary_words() * 8),

@@ -63,7 +63,7 @@ pub use lease::Lease;
 pub use maintain::{Maintained, Maintenance};
 pub use scan::{Scan, ScannedEntry};
 pub use sink::{Departed, EvictionSink};
-pub use spaces::Namespace;
+pub use spaces::{Namespace, NamespaceStats};
 pub use stats::CacheStats;
 pub use sweep::Swept;
 #[cfg(feature = "serde")]

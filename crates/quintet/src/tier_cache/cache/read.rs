@@ -9,6 +9,7 @@
 
 use super::block::{Block, Meta, Pieces};
 use super::error::CacheError;
+use super::spaces::Space;
 use super::view::View;
 use crate::sync::prefetch::prefetch_read;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -124,7 +125,7 @@ impl<'a> View<'a> {
     pub(super) fn attempt(
         &self,
         link: Link,
-        space: u32,
+        space: Space,
         key: &[u8],
         target: &mut impl Target,
     ) -> Tried {
@@ -139,8 +140,8 @@ impl<'a> View<'a> {
         }
         let meta = block.meta();
         let mut pieces = Pieces::of(self.memory, block);
-        let same =
-            meta.of_key() == Meta::new(key.len(), space, 0).of_key() && same_key(&mut pieces, key);
+        let same = meta.of_key() == Meta::new(key.len(), space.number(), 0).of_key()
+            && same_key(&mut pieces, key);
         crash_point!(Point::ReadValue);
         let whole = same
             && meta.value() <= self.sizes.max_value as usize
@@ -170,7 +171,7 @@ impl<'a> View<'a> {
     pub(super) fn read_all(
         &self,
         input: InputHash,
-        space: u32,
+        space: Space,
         key: &[u8],
         target: &mut impl Target,
     ) -> Tried {
@@ -209,7 +210,7 @@ impl<'a> View<'a> {
         map: Option<&Map<'_>>,
         timeout: Duration,
         input: InputHash,
-        space: u32,
+        space: Space,
         key: &[u8],
         target: &mut impl Target,
     ) -> Result<Option<Hit>, CacheError> {

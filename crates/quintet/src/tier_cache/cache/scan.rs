@@ -65,7 +65,12 @@ impl View<'_> {
             return Ok(None);
         }
         let ttl = (expiry != 0).then(|| Duration::from_millis(expiry.saturating_sub(self.now())));
-        Ok(Some(ScannedEntry { namespace: Namespace(meta.space()), key, value, ttl }))
+        Ok(Some(ScannedEntry {
+            namespace: Namespace(self.space_of(meta.space())),
+            key,
+            value,
+            ttl,
+        }))
     }
 
     /// The links of a bucket, as its cells are now.

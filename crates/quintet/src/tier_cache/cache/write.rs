@@ -16,6 +16,7 @@ use super::block::{Block, CHAIN_HEADER, HEAD_HEADER, Meta};
 use super::error::CacheError;
 use super::handle::Handle;
 use super::read::words_of;
+use super::spaces::Space;
 use super::stats::Count;
 use super::view::View;
 use crate::sync::AtomicU64;
@@ -36,7 +37,7 @@ pub(super) struct Placed {
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'e> {
     pub(super) input: InputHash,
-    pub(super) space: u32,
+    pub(super) space: Space,
     pub(super) key: &'e [u8],
     pub(super) value: &'e [u8],
     pub(super) expiry: u64,
@@ -63,9 +64,16 @@ impl<'c> Handle<'c> {
             let tick = self.view.tick_of_access();
             self.inner.set_tick(tick);
             self.inner.open()?;
-            let Some(new) = self.prepare_entry(entry, tick)? else {
-                self.inner.abandon();
-                continue;
+            let new = match self.prepare_entry(entry, tick) {
+                Ok(Some(new)) => new,
+                Ok(None) => {
+                    self.inner.abandon();
+                    continue;
+                }
+                Err(error) => {
+                    self.inner.abandon();
+                    return Err(error);
+                }
             };
             // Taken: whatever becomes of the operation, they are the entry's or free again and offered.
             self.blocks.clear();
@@ -158,6 +166,7 @@ impl<'c> Handle<'c> {
     fn prepare_entry(&mut self, entry: Entry<'_>, tick: u32) -> Result<Option<Link>, CacheError> {
         let (view, seat) = (self.view, self.inner.number);
         let Some(&first) = self.blocks.first() else { return Ok(None) };
+        let generation = view.generation_for(entry.space).ok_or(CacheError::NoNamespace)?;
         let word = view.memory.record(first)?.state();
         if word.state() != Some(RecordState::Free) {
             return Ok(None);
@@ -167,7 +176,7 @@ impl<'c> Handle<'c> {
         let Some(record) = view.take_head(seat, first, word) else { return Ok(None) };
         self.inner.frame.new = Some(head);
         let block = Block::of(record);
-        let space = (view.space_generation(entry.space) as u64) << 32;
+        let space = (generation as u64) << 32;
         store_payload(block.next_word(), space);
         let named = (block.next_word(), space);
         let Some(further) = view.take_all_further(seat, head, named, &self.blocks[1..]) else {
@@ -175,7 +184,7 @@ impl<'c> Handle<'c> {
         };
         let mut writer = Writer { words: &block.0[HEAD_HEADER..], rest: &further };
         store_payload(record.input(), entry.input.word());
-        let meta = Meta::new(entry.key.len(), entry.space, entry.value.len());
+        let meta = Meta::new(entry.key.len(), entry.space.number(), entry.value.len());
         store_payload(block.meta_word(), meta.0);
         store_payload(block.expiry_word(), entry.expiry);
         store_payload(record.tick(), tick as u64);
@@ -189,7 +198,7 @@ impl<'c> Handle<'c> {
     pub(super) fn take_key(
         &mut self,
         input: InputHash,
-        space: u32,
+        space: Space,
         key: &[u8],
     ) -> Result<bool, CacheError> {
         self.inner.begin()?;
@@ -214,7 +223,7 @@ impl<'c> Handle<'c> {
     pub(super) fn set_expiry(
         &mut self,
         input: InputHash,
-        space: u32,
+        space: Space,
         key: &[u8],
         expiry: u64,
     ) -> Result<bool, CacheError> {

@@ -2,6 +2,7 @@
 
 use super::world::{advance, small, tiny, tiny_of};
 use crate::sync::Ordering;
+use crate::tier_cache::cache::spaces::Space;
 use crate::tier_cache::cache::*;
 use std::time::Duration;
 
@@ -108,7 +109,7 @@ fn of_one_bucket() {
     for number in 0..40 {
         handle.set(format!("{number}"), "x").unwrap();
     }
-    let bucket = |key: &[u8]| cache.view().input(0, key).bucket();
+    let bucket = |key: &[u8]| cache.view().input(Space::default(), key).bucket();
     let all: Vec<String> = (0..40)
         .map(|n| n.to_string())
         .filter(|key| bucket(key.as_bytes()) == bucket(b"7"))

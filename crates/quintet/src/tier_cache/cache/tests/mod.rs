@@ -13,5 +13,6 @@ mod oracle;
 mod processes;
 mod semantics;
 mod sinks;
+mod spaces;
 mod windows;
 mod world;

@@ -46,3 +46,11 @@ pub(super) fn forget_recoverers(cache: &TierCache) {
         }
     }
 }
+
+/// Whoever was making or removing a namespace counts as dead.
+pub(super) fn forget_namer(cache: &TierCache) {
+    let word = cache.view().global(Global::Naming);
+    if word.load(crate::sync::Ordering::Relaxed) != 0 {
+        word.store(DEAD.0, crate::sync::Ordering::Release);
+    }
+}
