@@ -128,11 +128,11 @@ fn operate(handle: &mut Handle<'_>, key: u64, value: u64, choice: u32) {
     let answer = match choice {
         0..5 => {
             report(&format!("set {key} {value}"));
-            handle.set(&name, &bytes).map(|_| told(true))
+            handle.insert(&name, &bytes).map(|_| told(true))
         }
         5 => {
             report(&format!("add {key} {value}"));
-            handle.add(&name, &bytes, None).map(told)
+            handle.insert_new(&name, &bytes, None).map(told)
         }
         6..8 => {
             report(&format!("update {key} {value}"));
@@ -168,7 +168,7 @@ fn run(order: &Order, form: Form) -> Verdict {
     let kind = if form == Form::Keeping { "keeping" } else { "evicting" };
     let name = format!("torture-{}-{kind}", std::process::id());
     let place = Place::Name(name.clone());
-    let _ = TierCache::remove(&place);
+    let _ = TierCache::unlink(&place);
     let mut soak = Soak {
         name,
         form,
@@ -189,7 +189,7 @@ fn run(order: &Order, form: Form) -> Verdict {
     };
     let end = Instant::now() + order.time;
     let result = form.create(&place).and_then(|cache| soak.cycles(&cache, end));
-    let _ = TierCache::remove(&place);
+    let _ = TierCache::unlink(&place);
     if let Err(error) = result {
         soak.verdict.violations += 1;
         soak.verdict.notes.push(error);

@@ -64,7 +64,7 @@ impl StoreLocal for OursLocal<'_> {
     }
     #[inline]
     fn set<'v>(&mut self, keys: &[Key], mut value: impl FnMut(usize) -> &'v [u8]) -> bool {
-        keys.iter().enumerate().all(|(at, key)| self.handle.set(key, value(at)).is_ok())
+        keys.iter().enumerate().all(|(at, key)| self.handle.insert(key, value(at)).is_ok())
     }
 }
 
@@ -89,7 +89,7 @@ impl Store for Alone {
     }
 }
 
-/// The same, sixteen keys at a time by `get_many` and `set_many`.
+/// The same, sixteen keys at a time by `get_many` and `insert_many`.
 pub(crate) struct Many(Ours);
 
 impl Store for Many {
@@ -123,6 +123,6 @@ impl StoreLocal for ManyLocal<'_> {
     }
     fn set<'v>(&mut self, keys: &[Key], mut value: impl FnMut(usize) -> &'v [u8]) -> bool {
         let entries: Vec<_> = keys.iter().enumerate().map(|(at, key)| (key, value(at))).collect();
-        self.0.set_many(&entries, None).is_ok()
+        self.0.insert_many(&entries, None).is_ok()
     }
 }

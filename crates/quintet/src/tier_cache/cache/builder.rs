@@ -18,6 +18,7 @@ pub struct CacheBuilder {
     leases: bool,
     access: Access,
     spaces: Option<u32>,
+    sums: bool,
 }
 
 impl Default for CacheBuilder {
@@ -32,6 +33,7 @@ impl Default for CacheBuilder {
             leases: false,
             access: Access::default(),
             spaces: None,
+            sums: false,
         }
     }
 }
@@ -92,6 +94,13 @@ impl CacheBuilder {
         self
     }
 
+    /// Every entry has a sum (CRC-32C) over its key, its value and where it belongs, which every lookup verifies: what was damaged in memory or in the
+    /// file is [`CacheError::Corrupt`](super::CacheError::Corrupt), not a wrong value. Takes 8 bytes per block, and gets take longer.
+    pub fn checksums(mut self) -> Self {
+        self.sums = true;
+        self
+    }
+
     /// Values can be leased, that is read where they lie ([`Handle::lease`](super::Handle::lease)); stores take a little longer.
     pub fn leases(mut self) -> Self {
         self.leases = true;
@@ -116,6 +125,7 @@ impl CacheBuilder {
             evicts: self.evicts,
             leases: self.leases,
             spaces: self.spaces(),
+            sums: self.sums,
         }
     }
 

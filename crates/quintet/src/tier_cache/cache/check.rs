@@ -9,6 +9,7 @@
 //! | K5 | heads + further blocks + free blocks = blocks; every free block is offered |
 //! | K6 | the seats together count as many entries as there are heads |
 //! | K7 | every head has an age, so that the hand finds it |
+//! | K8 | every head has its sum, in a cache with sums |
 
 use super::TierCache;
 use super::block::{Block, Meta, Pieces, chain};
@@ -34,6 +35,7 @@ pub struct CheckReport {
 impl TierCache {
     /// Verifies every invariant. Nobody may write meanwhile; [`TierCache::recover`] first if peers died.
     pub fn check(&self) -> Result<CheckReport, String> {
+        self.rest();
         let (view, map) = (self.view(), self.map());
         residue(&map)?;
         let mut heads = HashSet::new();
@@ -80,10 +82,13 @@ impl View<'_> {
         let block = Block::of(record);
         let meta = block.meta();
         let mut key = Vec::new();
-        if meta.value() > self.sizes.max_value as usize
+        if meta.value() > self.sizes.longest()
             || !Target::take(&mut key, meta.key(), &mut Pieces::of(self.memory, block))
         {
             return wrong("K4: lengths");
+        }
+        if !self.has_sum(cell.link, block) {
+            return wrong("K8: another sum");
         }
         let generation = block.next_and_space().1;
         if generation != self.space_generation(meta.space()) {

@@ -291,7 +291,8 @@ impl Handle<'_> {
                 shunned.clear();
                 continue;
             };
-            let freed = self.put_out_for_room(victim)?;
+            let spared = self.spares_flight(victim);
+            let freed = if spared { 0 } else { self.put_out_for_room(victim)? };
             if freed > 0 {
                 self.cursor = victim.record;
                 // The next one's bucket, while this one's block is filled.
@@ -324,7 +325,8 @@ impl Handle<'_> {
         let Ok(record) = view.memory.record(victim.record) else { return Ok(false) };
         let outlived = {
             let block = Block::of(record);
-            view.is_outlived(block, block.meta())
+            // A flight that is over counts as one that has expired.
+            view.is_flight(victim) || view.is_outlived(block, block.meta())
         };
         let judge = |link: Link| match link == victim {
             true => Verdict::Present,

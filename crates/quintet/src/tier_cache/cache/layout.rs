@@ -25,8 +25,6 @@ pub(super) const MAX_SPACES: u32 = if MODEL { 2 } else { 65_536 };
 pub(super) const SPACE_WORDS: usize = 16;
 /// The longest value there can be: lengths have 30 bits.
 pub(super) const MAX_VALUE: usize = (1 << 30) - 1;
-/// Keys that can be computed at once without waiting for one another.
-pub(super) const FLIGHTS: usize = if MODEL { 2 } else { 4096 };
 /// Marks of time: of each power of two of spans so many.
 pub(super) const MARKS: usize = 16;
 pub(super) const MARK_LEVELS: usize = if MODEL { 1 } else { 24 };
@@ -35,7 +33,7 @@ pub(super) const GLOBAL_WORDS: usize = 64;
 /// Leases a seat can hold at once.
 pub(super) const SEAT_LEASES: usize = 8;
 
-pub(super) const FIELDS: [&str; 9] = [
+pub(super) const FIELDS: [&str; 10] = [
     "buckets",
     "blocks",
     "seats",
@@ -45,11 +43,12 @@ pub(super) const FIELDS: [&str; 9] = [
     "eviction",
     "leases",
     "namespaces",
+    "sums",
 ];
 
 pub(super) const WANTED: Wanted<'static> = {
-    const ANY: [(&str, Option<u64>); 9] = {
-        let mut any = [("", None); 9];
+    const ANY: [(&str, Option<u64>); 10] = {
+        let mut any = [("", None); 10];
         let mut at = 0;
         while at < any.len() {
             any[at].0 = FIELDS[at];
@@ -75,10 +74,12 @@ pub(crate) struct Sizes {
     pub(crate) leases: bool,
     /// Namespaces, the unnamed one included.
     pub(crate) spaces: u32,
+    /// Entries have sums.
+    pub(crate) sums: bool,
 }
 
 impl Sizes {
-    pub(super) fn fields(self) -> [u64; 9] {
+    pub(super) fn fields(self) -> [u64; 10] {
         let (evicts, leases) = (self.evicts as u32, self.leases as u32);
         [
             self.buckets,
@@ -90,12 +91,13 @@ impl Sizes {
             evicts,
             leases,
             self.spaces,
+            self.sums as u32,
         ]
         .map(u64::from)
     }
 
     /// Reads the fields of a header, none of which is trusted.
-    pub(super) fn from_fields(format: u64, fields: [u64; 9]) -> Result<Self, OpenError> {
+    pub(super) fn from_fields(format: u64, fields: [u64; 10]) -> Result<Self, OpenError> {
         let small = |at: usize| {
             u32::try_from(fields[at]).map_err(|_| SegmentError::Mismatch {
                 field: FIELDS[at],
@@ -114,6 +116,7 @@ impl Sizes {
             evicts: fields[6] != 0,
             leases: fields[7] != 0,
             spaces: small(8)?,
+            sums: fields[9] != 0,
         };
         sizes.geometry().verify()?;
         if !sizes.block_words.is_power_of_two() || !(16..=512).contains(&sizes.block_words) {
@@ -154,6 +157,11 @@ impl Sizes {
         (self.blocks as usize / (4 * self.seats as usize)).min(16)
     }
 
+    /// The longest value of any entry: a flight's, where values are shorter than that.
+    pub(super) fn longest(self) -> usize {
+        (self.max_value as usize).max(super::flight::HOLDER)
+    }
+
     /// Blocks of the longest value under a short key. A long key takes away from the value.
     pub(super) fn most_blocks(self) -> usize {
         self.blocks_for(256, self.max_value as usize)
@@ -167,11 +175,11 @@ pub(super) struct Offsets {
     pub(super) stats: usize,
     pub(super) leases: usize,
     pub(super) spaces: usize,
-    pub(super) flights: usize,
     pub(super) marks: usize,
     pub(super) summary: usize,
     pub(super) bits: usize,
     pub(super) ages: usize,
+    pub(super) sums: usize,
     pub(super) controls: usize,
     pub(super) cells: usize,
     pub(super) blocks: usize,
@@ -185,6 +193,11 @@ impl Sizes {
 
     pub(super) fn summary_words(self) -> usize {
         self.bit_words().div_ceil(64)
+    }
+
+    /// Words of the sums: one for each block, since each has its own writer.
+    pub(super) fn sum_words(self) -> usize {
+        if self.sums { self.blocks as usize } else { 0 }
     }
 
     /// Words that mark the passing of time.
@@ -206,11 +219,11 @@ impl Sizes {
             stats: array(seats * STAT_WORDS * 8),
             leases: array(seats * SEAT_LEASES * 8),
             spaces: array(self.spaces as usize * SPACE_WORDS * 8),
-            flights: array(FLIGHTS * 8),
             marks: array(self.marks() * 8),
             summary: array(self.summary_words() * 8),
             bits: array(self.bit_words() * 8),
             ages: array(self.blocks as usize * 8),
+            sums: array(self.sum_words() * 8),
             controls: array(self.buckets as usize * 8),
             cells: array(self.geometry().cells() * size_of::<AtomicPair>()),
             blocks: array(self.blocks as usize * self.block_words as usize * 8),

@@ -12,7 +12,7 @@
 
 use super::block::{Block, Pieces, chain};
 use super::error::CacheError;
-use super::handle::{Handle, Version};
+use super::handle::Handle;
 use super::layout::SEAT_LEASES;
 use super::read::{Nothing, Target, Tried, current};
 use super::view::View;
@@ -159,8 +159,8 @@ impl Lease<'_> {
     }
 
     /// The version of the value.
-    pub fn version(&self) -> Version {
-        Version(self.link.word())
+    pub fn version(&self) -> u64 {
+        self.link.word()
     }
 
     /// A copy of the value.
@@ -170,6 +170,20 @@ impl Lease<'_> {
             value.take(len, &mut pieces);
         }
         value
+    }
+
+    /// The value where it lies, if that is in one piece: so it is if key and value fit into a block with 56 bytes to spare.
+    ///
+    /// # Safety
+    /// As of [`Lease::chunks`].
+    pub unsafe fn contiguous(&self) -> Option<&[u8]> {
+        // SAFETY: the caller's promise.
+        let chunks = unsafe { self.chunks() };
+        match chunks[..] {
+            [] => Some(&[]),
+            [whole] => Some(whole),
+            _ => None,
+        }
     }
 
     /// The value, piece by piece, where it lies.

@@ -12,12 +12,16 @@
 //! | `read`, `quick` | certified copies, validated misses; the usual case |
 //! | `write` | the frame of a writing operation |
 //! | `evict`, `demand`, `sink` | recency, the hand, victims; those that somebody asks for; where they go |
-//! | `ops`, `many`, `scan`, `typed` | conditional stores, batches, scans, typed fronts |
+//! | `sums` | what tells a damaged entry |
+//! | `alarm` | wakes tasks that wait for a flight |
+//! | `pool`, `outside` | handles for whoever has none; the operations of the cache itself |
+//! | `ops`, `many`, `scan`, `typed`, `tagged` | conditional stores, batches, scans, typed fronts, values that say what they are |
 //! | `spaces`, `flight`, `lease`, `maintain` | namespaces, single flight, pinned values, the optional thread |
 //! | `sweep` | orphans and outlived entries |
 //! | `clock`, `stats`, `hash`, `error` | what their names say |
 //! | `builder`, `handle` | the public face |
 
+mod alarm;
 mod block;
 mod builder;
 mod check;
@@ -34,13 +38,17 @@ mod lease;
 mod maintain;
 mod many;
 mod ops;
+mod outside;
+mod pool;
 mod quick;
 mod read;
 mod scan;
 mod sink;
 mod spaces;
 mod stats;
+mod sums;
 mod sweep;
+mod tagged;
 mod typed;
 mod view;
 mod write;
@@ -57,15 +65,18 @@ pub use crate::tier_cache::OpenError;
 pub use builder::CacheBuilder;
 pub use check::CheckReport;
 pub use error::CacheError;
-pub use handle::{Handle, Reader, SetReport, Version};
+pub use flight::{Begun, Flight};
+pub use handle::{Handle, Inserted, Reader};
 pub use layout::MAX_KEY;
 pub use lease::Lease;
 pub use maintain::{Maintained, Maintenance};
-pub use scan::{Scan, ScannedEntry};
+pub use outside::OwnedHandle;
+pub use scan::{Scan, ScanPage, ScannedEntry};
 pub use sink::{Departed, EvictionSink};
 pub use spaces::{Namespace, NamespaceStats};
 pub use stats::CacheStats;
 pub use sweep::Swept;
+pub use tagged::Tagged;
 #[cfg(feature = "serde")]
 pub use typed::{Format, TypedHandle};
 
@@ -75,7 +86,9 @@ use crate::tier_cache::map::{Map, Upper};
 use crate::tier_cache::shared::{join, verify_machine};
 use crate::tier_cache::step::{Point, add};
 use crate::tier_cache::word::{Link, Owner};
+use alarm::Alarm;
 use layout::{FIELDS, KIND, Sizes, WANTED};
+use pool::Pool;
 use std::os::fd::OwnedFd;
 use view::{Global, View};
 
@@ -86,6 +99,14 @@ pub struct TierCache {
     /// Only lent for as long as the cache is: see `view`.
     arrays: View<'static>,
     sink: Option<Box<dyn EvictionSink>>,
+    pool: Pool,
+    alarm: Alarm,
+}
+
+impl Drop for TierCache {
+    fn drop(&mut self) {
+        self.pool.drain().into_iter().for_each(|parked| parked.leave(self));
+    }
 }
 
 /// A process that is attached to a cache.
@@ -189,7 +210,8 @@ impl TierCache {
         // SAFETY: the arrays lie in the mapping, which stays where it is until the segment is dropped, and the view is only lent
         // for as long as the cache that owns the segment is borrowed.
         let arrays = unsafe { std::mem::transmute::<View<'_>, View<'static>>(view) };
-        let entered = Self { segment, sizes, arrays, sink: None };
+        let pool = Pool::new(sizes.seats);
+        let entered = Self { segment, sizes, arrays, sink: None, pool, alarm: Alarm::default() };
         join(&entered.segment, || {
             entered.view().resume_time();
             entered.map().recover()?;
@@ -240,6 +262,11 @@ impl TierCache {
         self.view().gather(self.segment.bytes() as u64)
     }
 
+    /// Bytes of the segment.
+    pub fn memory_bytes(&self) -> usize {
+        self.segment.bytes()
+    }
+
     /// The longest value.
     pub fn max_value(&self) -> usize {
         self.sizes.max_value as usize
@@ -275,7 +302,7 @@ impl TierCache {
     }
 
     /// Removes a cache's name; processes that use it go on undisturbed.
-    pub fn remove(place: &Place) -> Result<(), OpenError> {
+    pub fn unlink(place: &Place) -> Result<(), OpenError> {
         Ok(Segment::remove(place)?)
     }
 }

@@ -191,7 +191,7 @@ impl Handle<'_> {
         let mut batch = Vec::new();
         let mut any = false;
         for &link in links {
-            if !view.claim(self.inner.map.peers, seat, link) {
+            if self.spares_flight(link) || !view.claim(self.inner.map.peers, seat, link) {
                 continue;
             }
             match view.copy(link) {

@@ -61,6 +61,16 @@ impl Space {
         self.salt
     }
 
+    /// Where the flights of this namespace are.
+    pub(super) fn flight(self) -> Self {
+        Self::new(self.number | FLIGHT, self.birth())
+    }
+
+    /// The number is that of a namespace's flights.
+    pub(super) fn is_flight(number: u32) -> bool {
+        number & FLIGHT != 0
+    }
+
     fn birth(self) -> u32 {
         (self.salt >> 34) as u32
     }
@@ -342,7 +352,7 @@ impl TierCache {
     }
 
     /// Removes every entry of a namespace, by one store. Their blocks are reclaimed as they are needed.
-    pub fn flush(&self, space: Namespace) -> Result<(), CacheError> {
+    pub fn clear_namespace(&self, space: Namespace) -> Result<(), CacheError> {
         if !self.segment.is_writable() {
             return Err(CacheError::ReadOnly);
         }
@@ -355,7 +365,7 @@ impl TierCache {
 
     /// Removes every entry of every namespace.
     pub fn clear(&self) -> Result<(), CacheError> {
-        self.namespaces().into_iter().try_for_each(|(_, space)| self.flush(space))
+        self.namespaces().into_iter().try_for_each(|(_, space)| self.clear_namespace(space))
     }
 }
 

@@ -87,11 +87,11 @@ pub(super) struct View<'a> {
     pub(super) stats: &'a [AtomicU64],
     pub(super) leases: &'a [AtomicU64],
     pub(super) spaces: &'a [AtomicU64],
-    pub(super) flights: &'a [AtomicU64],
     pub(super) marks: &'a [AtomicU64],
     pub(super) summary: &'a [AtomicU64],
     pub(super) bits: &'a [AtomicU64],
     pub(super) ages: &'a [AtomicU64],
+    pub(super) sums: &'a [AtomicU64],
 }
 
 impl std::fmt::Debug for View<'_> {
@@ -122,11 +122,11 @@ impl<'a> View<'a> {
             stats: words(at.stats, seats * STAT_WORDS)?,
             leases: words(at.leases, seats * SEAT_LEASES)?,
             spaces: words(at.spaces, sizes.spaces as usize * SPACE_WORDS)?,
-            flights: words(at.flights, FLIGHTS)?,
             marks: words(at.marks, sizes.marks())?,
             summary: words(at.summary, sizes.summary_words())?,
             bits: words(at.bits, sizes.bit_words())?,
             ages: words(at.ages, blocks)?,
+            sums: words(at.sums, sizes.sum_words())?,
         })
     }
 

@@ -65,7 +65,7 @@ fn a_handle_goes_while_it_leases(handle: Handle<'_>) {
 
 fn a_handle_writes_while_it_leases(mut handle: Handle<'_>) {
     let lease = handle.lease("key");
-    handle.set("key", "value"); //~ E0502
+    handle.insert("key", "value"); //~ E0502
     drop(lease);
 }
 
@@ -81,8 +81,8 @@ fn bytes_outlive_their_lease(handle: &Handle<'_>) {
 
 fn a_computation_uses_the_handle_that_calls_it(mut handle: Handle<'_>) {
     let compute = || Vec::new();
-    handle.get_or_insert_with("key", None, compute);
-    handle.get_or_insert_with("key", None, || handle.get("other").unwrap().unwrap()); //~ E0499
+    handle.get_or_compute("key", None, compute);
+    handle.get_or_compute("key", None, || handle.get("other").unwrap().unwrap()); //~ E0499
 }
 
 fn a_sink_changes_under_a_handle(mut cache: TierCache) {

@@ -35,7 +35,7 @@ fn a_sink_is_sync(cache: &mut TierCache) {
 
 fn a_shared_handle_does_not_write(handle: &Handle<'_>) {
     std::thread::scope(|scope| drop(scope.spawn(|| handle.lease("key"))));
-    handle.set("key", "value"); //~ E0596
+    handle.insert("key", "value"); //~ E0596
 }
 
 fn a_shared_handle_does_not_read(handle: &Handle<'_>) {

@@ -90,18 +90,18 @@ fn is_read(name: &str, format: u64, further: impl FnOnce(&mut Handle<'_>)) {
     for (key, value) in entries() {
         assert_eq!(handle.get(&key).unwrap(), Some(value), "{key}");
     }
-    handle.set("key 3", "changed").unwrap();
+    handle.insert("key 3", "changed").unwrap();
     further(&mut handle);
     drop(handle);
     cache.check().unwrap();
-    TierCache::remove(&place).unwrap();
+    TierCache::unlink(&place).unwrap();
 }
 
 #[test]
 fn format_3_is_read() {
     if std::env::var("QUINTET_WRITE_FIXTURE").is_ok() {
         let place = Place::Path(std::env::temp_dir().join("quintet-fixture"));
-        let _ = TierCache::remove(&place);
+        let _ = TierCache::unlink(&place);
         let sizes = Sizes {
             blocks: 160,
             buckets: 160,
@@ -112,12 +112,12 @@ fn format_3_is_read() {
             ..tiny_of(TierCache::builder(), 64).sizes
         };
         let cache = TierCache::create(&place, sizes, Access::default()).unwrap();
-        cache.handle().unwrap().set_many(&entries(), None).unwrap();
+        cache.handle().unwrap().insert_many(&entries(), None).unwrap();
         drop(cache);
         let Place::Path(path) = &place else { unreachable!() };
         let bytes = std::fs::read(path).unwrap();
         std::fs::write(fixture("cache-3.txt"), text_of(&bytes)).unwrap();
-        TierCache::remove(&place).unwrap();
+        TierCache::unlink(&place).unwrap();
     }
     is_read("cache-3.txt", 3, |handle| {
         assert_eq!(handle.evict_unused(Duration::ZERO, 5).unwrap().len(), 5);
@@ -150,6 +150,6 @@ fn other_formats_are_refused_by_name() {
             }
             other => panic!("{field}: {other:?}"),
         }
-        TierCache::remove(&place).unwrap();
+        TierCache::unlink(&place).unwrap();
     }
 }

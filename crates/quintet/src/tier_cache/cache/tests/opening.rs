@@ -28,7 +28,7 @@ fn whoever_attaches_is_told_what_is_wrong() {
     }
     assert!(matches!(error_of(small().create(place)), SegmentError::Exists(_)));
     drop(map);
-    TierCache::remove(place).unwrap();
+    TierCache::unlink(place).unwrap();
     let cache = small().max_value(100).create(place).unwrap();
     let other = small().max_value(900).capacity(1 << 20).create_or_attach(place).unwrap();
     assert_eq!(other.sizes, cache.sizes, "those of the creator");
@@ -58,10 +58,10 @@ fn of_several_creators_one_makes_it() {
         for error in made.into_iter().filter(Result::is_err).map(error_of) {
             assert!(matches!(error, SegmentError::Exists(_) | SegmentError::NotReady(_)));
         }
-        TierCache::remove(named.place()).unwrap();
+        TierCache::unlink(named.place()).unwrap();
         let opened = at_once(&|| {
             let cache = builder.create_or_attach(named.place())?;
-            cache.handle().unwrap().set("k", "v").expect("its blocks are found");
+            cache.handle().unwrap().insert("k", "v").expect("its blocks are found");
             Ok(cache)
         });
         for cache in opened {
@@ -84,7 +84,7 @@ fn the_creator_dies_midway() {
             let cache = TierCache::attach(named.place()).unwrap();
             let mut handle = cache.handle().unwrap();
             for number in 0..64 {
-                let report = handle.set(number.to_string(), "x");
+                let report = handle.insert(number.to_string(), "x");
                 assert_eq!(report.map(|report| report.evicted), Ok(0), "{number} at {n}");
             }
             drop(handle);
@@ -103,13 +103,13 @@ fn another_boot() {
     let cache = small().create(named.place()).unwrap();
     let mut handle = cache.handle().unwrap();
     for number in 0..40 {
-        handle.set(number.to_string(), vec![number; 300]).unwrap();
+        handle.insert(number.to_string(), vec![number; 300]).unwrap();
     }
     for number in 0..20 {
         assert!(handle.remove(number.to_string()).unwrap());
     }
     assert!(!handle.inner.kept.is_empty(), "blocks that only it knows of");
-    let cut_off = || drop(handle.set("cut off", vec![1; 300]));
+    let cut_off = || drop(handle.insert("cut off", vec![1; 300]));
     with_fate(Fate::Stop(12), None, cut_off);
     declare_dead(&cache, &handle);
     std::mem::forget(handle);
@@ -138,23 +138,23 @@ fn leaving_disturbs_nobody() {
                 for number in 0..100 {
                     let own = TierCache::attach(place).unwrap();
                     let mut handle = own.handle().unwrap();
-                    handle.set(format!("{thread}:{number}"), "x").unwrap();
+                    handle.insert(format!("{thread}:{number}"), "x").unwrap();
                     handle.incr("all", 1, Some(0), None).unwrap();
                 }
             });
         }
         let mut handle = cache.handle().unwrap();
         for number in 0..3_000 {
-            handle.set("mine", number.to_string()).unwrap();
+            handle.insert("mine", number.to_string()).unwrap();
             assert_eq!(handle.get("mine").unwrap(), Some(number.to_string().into_bytes()));
         }
     });
     assert_eq!(cache.check().unwrap().entries, 202);
     assert_eq!(cache.reader().get("all").unwrap(), Some(b"200".to_vec()));
-    TierCache::remove(place).unwrap();
+    TierCache::unlink(place).unwrap();
     assert!(matches!(error_of(TierCache::attach(place)), SegmentError::NotFound(_)));
     let next = small().create(place).unwrap();
-    cache.handle().unwrap().set("still", "here").unwrap();
+    cache.handle().unwrap().insert("still", "here").unwrap();
     assert_eq!((cache.len(), next.len()), (203, 0));
 }
 

@@ -17,9 +17,9 @@ fn long_names_are_told_apart() {
         for (space, name) in spaces.iter().zip([&one, &other]) {
             assert_eq!(cache.find_namespace(name), Some(*space));
             handle.set_namespace(*space);
-            handle.set("k", name).unwrap();
+            handle.insert("k", name).unwrap();
         }
-        cache.flush(spaces[0]).unwrap();
+        cache.clear_namespace(spaces[0]).unwrap();
         assert_eq!(handle.get_str("k").unwrap().as_deref(), Some(&other[..]), "{length}");
         handle.set_namespace(spaces[0]);
         assert_eq!(handle.get("k").unwrap(), None);
@@ -40,7 +40,7 @@ fn removed_namespaces_are_freed() {
         for name in &names {
             let space = cache.namespace(name).unwrap();
             handle.set_namespace(space);
-            handle.set("k", name).unwrap();
+            handle.insert("k", name).unwrap();
             stale.set_namespace(space);
         }
         assert_eq!(cache.namespace("one more"), Err(CacheError::TooManyNamespaces));
@@ -49,15 +49,15 @@ fn removed_namespaces_are_freed() {
             assert!(!cache.remove_namespace(name).unwrap());
         }
         assert_eq!(stale.get("k").unwrap(), None);
-        assert_eq!(stale.set("k", "lost"), Err(CacheError::NoNamespace));
+        assert_eq!(stale.insert("k", "lost"), Err(CacheError::NoNamespace));
         let again = ["x", "y", "z"].map(|name| cache.namespace(name).unwrap());
         for space in again {
             handle.set_namespace(space);
             assert_eq!(handle.get("k").unwrap(), None);
-            handle.set("k", "new").unwrap();
+            handle.insert("k", "new").unwrap();
         }
         assert_eq!(stale.get("k").unwrap(), None, "the number is another's now");
-        assert_eq!(stale.set("k", "lost"), Err(CacheError::NoNamespace));
+        assert_eq!(stale.insert("k", "lost"), Err(CacheError::NoNamespace));
         assert_eq!(stale.remove("k"), Ok(false));
         for name in ["x", "y", "z"] {
             assert!(cache.remove_namespace(name).unwrap());
@@ -80,7 +80,7 @@ fn there_are_65_535_namespaces() {
     for number in (0..65_535u32).step_by(997) {
         let space = cache.find_namespace(&format!("tenant {number}")).unwrap();
         handle.set_namespace(space);
-        handle.set("k", number.to_string()).unwrap();
+        handle.insert("k", number.to_string()).unwrap();
     }
     for number in (0..65_535u32).step_by(997) {
         handle.set_namespace(cache.namespace(&format!("tenant {number}")).unwrap());
@@ -95,17 +95,17 @@ fn there_are_65_535_namespaces() {
 fn each_namespace_counts_its_entries_bytes_and_hits() {
     let cache = small().create_sealed().unwrap();
     let mut handle = cache.handle().unwrap();
-    handle.set("unnamed", "1").unwrap();
+    handle.insert("unnamed", "1").unwrap();
     for (name, entries) in [("a", 3), ("b", 5)] {
         handle.set_namespace(cache.namespace(name).unwrap());
         for number in 0..entries {
-            handle.set(number.to_string(), [1; 200]).unwrap();
+            handle.insert(number.to_string(), [1; 200]).unwrap();
             handle.get(number.to_string()).unwrap();
             handle.get("absent").unwrap();
         }
     }
     drop(handle);
-    cache.flush(cache.namespace("empty").unwrap()).unwrap();
+    cache.clear_namespace(cache.namespace("empty").unwrap()).unwrap();
     let stats = cache.namespace_stats();
     let of = |name: &str| {
         let space = stats.iter().find(|space| space.name == name).unwrap();
@@ -137,7 +137,7 @@ fn the_maker_of_a_namespace_dies() {
             super::world::forget_namer(&cache);
             let mut handle = cache.handle().unwrap();
             handle.set_namespace(cache.namespace("one").unwrap());
-            handle.set("k", "1").unwrap();
+            handle.insert("k", "1").unwrap();
             assert_eq!(cache.namespace("third"), Err(CacheError::TooManyNamespaces));
             assert!(cache.remove_namespace("one").unwrap());
             cache.namespace("third").unwrap();
