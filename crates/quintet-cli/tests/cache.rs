@@ -443,10 +443,164 @@ fn help_is_there_for_every_subcommand() {
     let cache = Cache::named("help");
     let help = text(&cache.fine(&["--help"]));
     for verb in [
-        "create", "set", "get", "del", "incr", "scan", "stat", "top", "check", "evict", "remove",
-        "ls",
+        "create", "set", "add", "cas", "get", "del", "touch", "ttl", "incr", "mget", "mset",
+        "scan", "dump", "load", "stat", "top", "check", "evict", "flush", "remove", "ls",
     ] {
         assert!(help.contains(verb), "{verb}");
-        assert!(!cache.fine(&[verb, "--help"]).is_empty(), "{verb}");
+        let help = text(&cache.fine(&[verb, "--help"]));
+        assert!(help.contains(&format!("Example:\n  quintet cache {verb}")), "{help}");
     }
+}
+
+#[test]
+fn blocks_are_as_long_as_they_were_told() {
+    let cache = Cache::named("block");
+    cache.fine(&["create", &cache.name, "--capacity", "16MiB", "--block", "1KiB"]);
+    assert_eq!(json(&cache.ok("stat", &["--json"]))["block_bytes"], 1024);
+    let other = Cache::named("odd-block");
+    other.refused(&["create", &other.name, "--capacity", "16MiB", "--block", "1000"], &["--block"]);
+}
+
+#[test]
+fn namespaces_with_long_names_are_not_confused() {
+    let cache = Cache::new("long-namespaces");
+    let (one, other) = ("n".repeat(60) + "1", "n".repeat(60) + "2");
+    for name in [&one, &other] {
+        cache.ok("set", &["key", name, "--namespace", name]);
+    }
+    assert_eq!(cache.ok("get", &["key", "--namespace", &one]), one);
+    cache.ok("flush", &["--namespace", &one]);
+    assert_eq!(cache.on("get", &["key", "--namespace", &one]).status.code(), Some(1));
+    assert_eq!(cache.ok("get", &["key", "--namespace", &other]), other);
+}
+
+#[test]
+fn each_namespace_is_counted_and_can_be_removed() {
+    let cache = Cache::new("count-namespaces");
+    cache.ok("set", &["key", "1", "--namespace", "users"]);
+    cache.ok("get", &["key", "--namespace", "users"]);
+    let stat = json(&cache.ok("stat", &["--json"]));
+    let users = &stat["namespaces"][1];
+    assert_eq!(users["namespace"], "users");
+    assert_eq!((users["entries"].as_u64(), users["hits"].as_u64()), (Some(1), Some(1)));
+    assert!(cache.ok("stat", &[]).contains("users"));
+    let text = cache.ok("stat", &["--prometheus"]);
+    assert!(text.contains("quintet_cache_namespace_entries{cache="), "{text}");
+    cache.ok("flush", &["--namespace", "users", "--remove"]);
+    assert_eq!(json(&cache.ok("stat", &["--json"]))["namespaces"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn conditions_and_times_to_live() {
+    let cache = Cache::new("conditions");
+    let code = |verb: &str, args: &[&str]| cache.on(verb, args).status.code();
+    assert_eq!(cache.ok("add", &["k", "1"]), "");
+    assert_eq!(code("add", &["k", "2"]), Some(1));
+    assert_eq!(code("cas", &["k", "2", "3"]), Some(1));
+    assert_eq!(cache.ok("cas", &["k", "1", "3"]), "");
+    assert_eq!(code("cas", &["absent", "1", "3"]), Some(1));
+    assert_eq!(cache.ok("get", &["k"]), "3");
+    assert_eq!(cache.ok("ttl", &["k"]), "never\n");
+    cache.ok("touch", &["k", "--ttl", "1h"]);
+    let left = cache.ok("ttl", &["k"]);
+    let left: u64 = left.trim_end().trim_end_matches("ms").parse().expect("milliseconds");
+    assert!((3_500_000..=3_600_000).contains(&left), "{left}");
+    cache.ok("touch", &["k"]);
+    assert_eq!(cache.ok("ttl", &["k"]), "never\n");
+    for verb in ["ttl", "touch"] {
+        assert_eq!(code(verb, &["absent"]), Some(1));
+        assert_eq!(code(verb, &["k", "--namespace", "absent"]), Some(1));
+    }
+}
+
+#[test]
+fn keys_and_values_begin_as_they_like() {
+    let cache = Cache::new("hyphens");
+    for key in ["-5", "--", "--namespace-like", "-x"] {
+        let key = if key == "--" { "-" } else { key };
+        cache.ok("set", &[key, "-value"]);
+        assert_eq!(cache.ok("get", &[key]), "-value", "{key}");
+    }
+    cache.ok("set", &["-5", "other", "--namespace", "ns"]);
+    assert_eq!(cache.ok("get", &["-5", "--namespace", "ns"]), "other");
+    assert_eq!(cache.ok("incr", &["-n", "-3"]), "-3\n");
+    cache.ok("del", &["-5"]);
+    assert_eq!(cache.on("get", &["-5"]).status.code(), Some(1));
+}
+
+#[test]
+fn many_keys_at_once() {
+    let cache = Cache::new("many");
+    cache.ok("mset", &["a", "1", "b", "-2", "c", "3 words here"]);
+    assert_eq!(cache.ok("mget", &["a", "b", "c"]), "a\t1\nb\t-2\nc\t3 words here\n");
+    let some = cache.on("mget", &["a", "absent", "c", "--json"]);
+    assert_eq!(some.status.code(), Some(1));
+    let lines: Vec<Value> = text(&some.stdout).lines().map(json).collect();
+    assert_eq!((lines.len(), &lines[1]["value"]), (2, &Value::from("3 words here")));
+    cache.refused(&["mset", &cache.name, "a", "1", "b"], &["no value", "KEY VALUE"]);
+}
+
+/// What is dumped can be loaded: bytes, namespaces and times to live included.
+#[test]
+fn a_dump_can_be_loaded() {
+    let (from, to) = (Cache::new("dump"), Cache::new("load"));
+    from.ok("mset", &["a", "1", "b", "two"]);
+    from.ok("set", &["k", "v", "--namespace", "ns", "--ttl", "1h"]);
+    let mut set = from.command(&["set", &from.name, "bytes", "-"]);
+    let mut set = set.stdin(Stdio::piped()).spawn().expect("it starts");
+    set.stdin.take().expect("a pipe").write_all(&[0, 255, 10, 128]).expect("it reads");
+    assert!(set.wait().expect("it ends").success());
+    let lines = from.ok("dump", &[]);
+    assert_eq!(lines.lines().count(), 4);
+    let load = |text: &str| {
+        let mut load = to.command(&["load", &to.name]);
+        let load = load.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut load = load.spawn().expect("it starts");
+        load.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("it reads");
+        load.wait_with_output().expect("it ends")
+    };
+    assert_eq!(text(&load(&lines).stdout), "4 loaded\n");
+    assert_eq!(to.fine(&["get", &to.name, "bytes"]), [0, 255, 10, 128]);
+    assert_eq!(to.ok("get", &["k", "--namespace", "ns"]), "v");
+    assert!(to.ok("ttl", &["k", "--namespace", "ns"]).ends_with("ms\n"));
+    for wrong in ["{", "[]", r#"{"key": 1, "value": ""}"#, r#"{"key": "k", "value_hex": "0"}"#] {
+        let output = load(wrong);
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert!(text(&output.stderr).contains("line 1"), "{wrong}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn the_list_shows_owner_age_and_size() {
+    let cache = Cache::new("list");
+    let lines = text(&cache.fine(&["ls", "--json"]));
+    let line = lines.lines().map(json).find(|line| line["cache"] == cache.name.as_str());
+    let line = line.expect("it is listed");
+    assert!(!line["owner"].as_str().expect("a name").is_empty());
+    assert!(line["age_s"].as_u64().expect("seconds") < 3600);
+    assert!(line["bytes"].as_u64().expect("bytes") > 1 << 20);
+    let table = text(&cache.fine(&["ls"]));
+    assert!(["OWNER", "AGE", "SIZE"].iter().all(|head| table.contains(head)), "{table}");
+}
+
+/// On a terminal it asks first; elsewhere, and with --yes, it does not.
+#[test]
+fn remove_asks_on_a_terminal() {
+    let cache = Cache::new("ask");
+    let quintet = env!("CARGO_BIN_EXE_quintet");
+    let on_terminal = |answer: &str| {
+        let command = format!("{quintet} cache remove {}", cache.name);
+        let mut script = Command::new("script");
+        script.args(["-qec", &command, "/dev/null"]).env("XDG_STATE_HOME", &cache.state);
+        let mut script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
+        script.stdin.take()?.write_all(answer.as_bytes()).ok()?;
+        script.wait_with_output().ok()
+    };
+    let Some(refused) = on_terminal("n\n") else {
+        return println!("skipped: no command `script` to make a terminal");
+    };
+    assert!(text(&refused.stdout).contains("[y/N]"), "{}", text(&refused.stdout));
+    cache.ok("stat", &[]);
+    on_terminal("y\n").expect("it started before");
+    assert_eq!(cache.on("stat", &[]).status.code(), Some(2));
 }

@@ -165,6 +165,37 @@ fn seen_set() {
     assert!(!table.fallible().insert(1).unwrap().is_new());
 }
 
+#[cfg(all(feature = "shm", target_os = "linux", not(miri)))]
+#[test]
+fn tier_cache() {
+    let key = |number: u64| number.to_le_bytes();
+    let table = Arc::new(quintet::TierCache::builder().capacity(1 << 20).create_sealed().unwrap());
+    assert!(!table.insert(key(1), "10").unwrap().replaced);
+    assert!(table.insert(key(1), "11").unwrap().replaced);
+    assert_eq!(table.get(key(1)).unwrap().as_deref(), Some(&b"11"[..]));
+    assert!(table.contains_key(key(1)).unwrap());
+    assert!(!table.insert_new(key(1), "12", None).unwrap());
+    assert!(!table.remove(key(2)).unwrap());
+    thread::scope(|scope| {
+        for part in 0..4 {
+            let table = &table;
+            scope.spawn(move || {
+                let mut handle = table.handle().unwrap();
+                for step in 0..25 {
+                    handle.insert(key(part * 25 + step), "1").unwrap();
+                }
+            });
+        }
+    });
+    let mut handle = table.owned_handle().unwrap();
+    assert!(thread::spawn(move || handle.contains_key(key(99)).unwrap()).join().unwrap());
+    assert_eq!(table.insert_many(&[(key(100), "1"), (key(101), "1")], None).unwrap().len(), 2);
+    assert_eq!(table.remove_many(&[key(100), key(101)]).unwrap(), 2);
+    assert_eq!(table.len(), 100);
+    table.clear().unwrap();
+    assert!(!table.is_empty(), "what was cleared is swept later");
+}
+
 /// The operations that a program calls, line by line.
 fn calls(program: &str) -> Vec<Vec<&str>> {
     let text = include_str!("one_program.rs");
@@ -185,7 +216,7 @@ fn the_programs_are_one() {
     let whole = calls("word_map");
     assert!(whole.len() > 25, "{whole:?}");
     assert_eq!(calls("item_set"), whole);
-    for part in ["twin_map", "seen_set"] {
+    for part in ["twin_map", "seen_set", "tier_cache"] {
         let mut rest = whole.iter();
         for line in calls(part) {
             assert!(rest.any(|other| *other == line), "{part}: {line:?} is not in its place");

@@ -40,7 +40,7 @@ macro_rules! has_not {
 }
 
 /// Operations that each table has, and such that it has not.
-fn in_code() -> [(&'static str, Vec<&'static str>, Vec<&'static str>); 4] {
+fn in_code() -> Vec<(&'static str, Vec<&'static str>, Vec<&'static str>)> {
     let word = has!(map: Words; get(1), contains_key(1), insert(1, 2), insert_new(1, 2), get_or_insert(1, 2),
         get_or_insert_with(1, || 2), update(1, |v| v), update_or_insert(1, |v| v, 2), update_or_insert_with(1, |v| v, || 2),
         compute(1, |_| Compute::Keep), compare_exchange(1, 2, 3), remove(1), remove_if(1, |_| true), retain(|_, _| true),
@@ -68,12 +68,27 @@ fn in_code() -> [(&'static str, Vec<&'static str>, Vec<&'static str>); 4] {
     let seen_not = has_not!(Seen; contains_key, insert_new, get_or_insert, get_or_insert_with, update, update_or_insert,
         update_or_insert_with, compute, compare_exchange, remove, remove_if, retain, clear, drain, get_many, remove_many,
         keys, values, shrink_to_fit, flush, pin, quiet_handle);
-    [
+    vec![
         ("`WordMap`", word, word_not),
         ("`ItemSet`", item, item_not),
         ("`TwinMap`", twin, twin_not),
         ("`SeenSet`", seen, seen_not),
+        #[cfg(all(feature = "shm", target_os = "linux", not(miri)))]
+        tier(),
     ]
+}
+
+/// The cache that processes share, where there is one.
+#[cfg(all(feature = "shm", target_os = "linux", not(miri)))]
+fn tier() -> (&'static str, Vec<&'static str>, Vec<&'static str>) {
+    use quintet::TierCache;
+    let has = has!(cache: TierCache; get("k"), contains_key("k"), insert("k", "v"), insert_new("k", "v", None),
+        compare_exchange("k", 1, "v", None), remove("k"), clear(), get_many(&["k"]), insert_many(&[("k", "v")], None),
+        remove_many(&["k"]), len(), is_empty(), memory_bytes(), stats(), handle(), owned_handle(), builder);
+    let has_not = has_not!(TierCache; contains, get_or_insert, get_or_insert_with, update, update_or_insert,
+        update_or_insert_with, compute, remove_if, retain, drain, contains_many, iter, keys, values, capacity, reserve,
+        try_reserve, shrink_to_fit, flush, fallible, pin, quiet_handle);
+    ("`TierCache`", has, has_not)
 }
 
 /// The rows of the page's table of operations, cell by cell.

@@ -30,9 +30,9 @@ fn key(number: usize) -> Vec<u8> {
 }
 
 /// Sets until something has to leave.
-fn fill(handle: &mut CacheHandle<'_>) {
+fn fill(handle: &mut Handle<'_>) {
     for number in 0..100_000 {
-        if handle.set(key(number), [7; 64]).unwrap().evicted > 0 {
+        if handle.insert(key(number), [7; 64]).unwrap().evicted > 0 {
             return;
         }
     }
@@ -40,9 +40,9 @@ fn fill(handle: &mut CacheHandle<'_>) {
 }
 
 /// Sets again and again as many entries as would fill the cache twice: every free block is written to.
-fn churn(handle: &mut CacheHandle<'_>) {
+fn churn(handle: &mut Handle<'_>) {
     for number in 0..2 * handle.cache().stats().blocks as usize {
-        handle.set(key(number), [0xee; 64]).unwrap();
+        handle.insert(key(number), [0xee; 64]).unwrap();
     }
 }
 
@@ -89,7 +89,7 @@ fn in_child(mut work: impl FnMut() -> bool) {
 fn a_lease_that_came_along_in_a_fork_is_not_ended_by_the_child() {
     let cache = leasing();
     let (mut writer, lessee) = (cache.handle().unwrap(), cache.handle().unwrap());
-    writer.set("leased", [1; 64]).unwrap();
+    writer.insert("leased", [1; 64]).unwrap();
     let mut lease = lessee.lease("leased").unwrap();
     in_child(|| {
         drop(lease.take());
@@ -111,7 +111,7 @@ fn forgotten_leases_end_with_their_handle() {
     let cache = leasing();
     for _ in 0..3 {
         let mut handle = cache.handle().unwrap();
-        handle.set("leased", [1; 64]).unwrap();
+        handle.insert("leased", [1; 64]).unwrap();
         for _ in 0..8 {
             forget(handle.lease("leased").unwrap().unwrap());
         }
@@ -154,9 +154,9 @@ fn a_maintenance_guard_goes_in_a_forked_child() {
         drop(guard.take());
         let again = cache.spawn_maintenance(Duration::from_millis(1));
         drop(again);
-        cache.handle().and_then(|mut handle| handle.set("child", "c")).is_ok()
+        cache.handle().and_then(|mut handle| handle.insert("child", "c")).is_ok()
     });
-    assert!(cache.handle().unwrap().contains("child").unwrap());
+    assert!(cache.handle().unwrap().contains_key("child").unwrap());
     drop(guard);
     assert_eq!(Arc::strong_count(&cache), 1);
 }
@@ -168,13 +168,13 @@ fn a_descriptor_that_is_not_sealed_is_refused() {
     let place = Place::Path(temporary("not-sealed"));
     let cache = small().create(&place).unwrap();
     let mut handle = cache.handle().unwrap();
-    handle.set("key", "value").unwrap();
+    handle.insert("key", "value").unwrap();
     assert!(TierCache::attach_sealed(cache.inheritable().unwrap()).is_err());
     assert_eq!(cache.processes().len(), 1);
-    assert!(handle.set("key", "other").unwrap().replaced);
+    assert!(handle.insert("key", "other").unwrap().replaced);
     let null = File::open("/dev/null").unwrap();
     assert!(TierCache::attach_sealed(null.into()).is_err());
-    TierCache::remove(&place).unwrap();
+    TierCache::unlink(&place).unwrap();
 
     let sealed = small().create_sealed().unwrap();
     let file = File::from(sealed.inheritable().unwrap());
@@ -205,15 +205,15 @@ fn a_forked_child_uses_the_cache_by_handles_of_its_own() {
     in_child(|| {
         let forked = CacheError::Forked;
         assert_eq!(handle.get("key 1"), Err(forked.clone()));
-        assert_eq!(handle.set("k", "v"), Err(forked.clone()));
+        assert_eq!(handle.insert("k", "v"), Err(forked.clone()));
         assert_eq!(handle.remove("k"), Err(forked.clone()));
         assert_eq!(handle.touch("k", None), Err(forked.clone()));
         assert_eq!(handle.ttl("k"), Err(forked.clone()));
         assert_eq!(handle.incr("k", 1, Some(1), None), Err(forked.clone()));
-        assert_eq!(handle.add("k", "v", None), Err(forked.clone()));
+        assert_eq!(handle.insert_new("k", "v", None), Err(forked.clone()));
         assert_eq!(handle.get_many(&["k"]), Err(forked.clone()));
-        assert_eq!(handle.set_many(&[("k", "v")], None), Err(forked.clone()));
-        assert_eq!(handle.get_or_insert_with("k", None, Vec::new), Err(forked.clone()));
+        assert_eq!(handle.insert_many(&[("k", "v")], None), Err(forked.clone()));
+        assert_eq!(handle.get_or_compute("k", None, Vec::new), Err(forked.clone()));
         assert_eq!(handle.lease("k").unwrap_err(), forked);
         assert_eq!(handle.evict_oldest(1), Err(forked.clone()));
         assert_eq!(handle.evict_unused(Duration::ZERO, 1), Err(forked.clone()));
@@ -221,12 +221,34 @@ fn a_forked_child_uses_the_cache_by_handles_of_its_own() {
         assert_eq!(handle.maintain(), Err(forked.clone()));
         assert_eq!(told.load(Ordering::Relaxed), before, "delivered by a handle of the parent");
         let mut own = cache.handle().unwrap();
-        own.set("child", "c").unwrap();
+        own.insert("child", "c").unwrap();
         assert!(cache.reader().get("child").unwrap().is_some());
         cache.scan().all(|entry| entry.is_ok())
     });
     assert_eq!(handle.get("child").unwrap().as_deref(), Some(&b"c"[..]));
     drop(handle);
+    cache.recover().unwrap();
+    cache.check().unwrap();
+}
+
+/// Who has no handle of its own, and who owns one, needs not know of the fork.
+#[test]
+fn pooled_and_owned_handles_take_seats_of_their_own_in_a_child() {
+    let cache = Arc::new(small().create_sealed().unwrap());
+    let mut owned = cache.owned_handle().unwrap();
+    cache.insert("key 1", "parent").unwrap();
+    owned.insert("key 2", "parent").unwrap();
+    in_child(|| {
+        cache.insert("key 1", "child").unwrap();
+        assert_eq!(cache.get("key 2").unwrap().as_deref(), Some(&b"parent"[..]));
+        cache.remove("key 2").unwrap()
+    });
+    in_child(|| owned.insert("key 3", "child").is_ok() && owned.get("key 1").unwrap().is_some());
+    for (key, value) in [("key 1", Some("child")), ("key 2", None), ("key 3", Some("child"))] {
+        assert_eq!(cache.get(key).unwrap().as_deref(), value.map(str::as_bytes), "{key}");
+        assert_eq!(owned.get(key).unwrap().as_deref(), value.map(str::as_bytes), "{key}");
+    }
+    drop(owned);
     cache.recover().unwrap();
     cache.check().unwrap();
 }
@@ -239,16 +261,19 @@ fn a_flight_that_came_along_in_a_fork_is_the_parents() {
     other.set_patience(SHORT);
     let mut child = false;
     let _forking = FORKING.write().unwrap_or_else(PoisonError::into_inner);
-    let computed = handle.get_or_insert_with("key", None, || {
+    let computed = handle.get_or_compute("key", None, || {
         child = fork_and_wait();
         if !child {
-            assert_eq!(other.get_or_insert_with("key", None, Vec::new), Err(CacheError::Busy));
+            assert_eq!(other.get_or_compute("key", None, Vec::new), Err(CacheError::Nested));
+            let waits = || other.get_or_compute("key", None, Vec::new);
+            let waited = std::thread::scope(|scope| scope.spawn(waits).join().unwrap());
+            assert_eq!(waited, Err(CacheError::Busy));
         }
         b"once".to_vec()
     });
     if child {
         // SAFETY: ends the child at once.
-        unsafe { libc::_exit(i32::from(computed != Err(CacheError::Forked))) };
+        unsafe { libc::_exit(i32::from(computed != Ok(b"once".to_vec()))) };
     }
     assert_eq!(computed.unwrap(), b"once");
 }
@@ -281,7 +306,7 @@ fn a_child_forked_in_user_code_leaves_the_parents_claims_alone() {
         unsafe { libc::_exit(i32::from(!well)) }
     };
     let mut handle = cache.handle().unwrap();
-    (0..100).for_each(|number| assert!(handle.set(key(number), "value").is_ok()));
+    (0..100).for_each(|number| assert!(handle.insert(key(number), "value").is_ok()));
     let gone = handle.evict_oldest(4);
     if child.load(Ordering::Relaxed) {
         end(gone == Err(CacheError::Forked));
@@ -298,7 +323,7 @@ fn a_child_forked_in_user_code_leaves_the_parents_claims_alone() {
             b"key"
         }
     }
-    handle.set("key", "value").unwrap();
+    handle.insert("key", "value").unwrap();
     let lease = handle.lease(Forks(&child)).map(|lease| lease.map(|lease| lease.len()));
     if child.load(Ordering::Relaxed) {
         end(lease == Err(CacheError::Forked));
@@ -334,14 +359,14 @@ fn evicting_all_ends_though_the_sink_stores_as_much() {
             let mut handle = cache.handle().map_err(|error| error.to_string())?;
             handle.set_no_evict(true);
             for number in 0..16 {
-                let _ = handle.set(key(1_000_000 + 16 * turn + number), "trace");
+                let _ = handle.insert(key(1_000_000 + 16 * turn + number), "trace");
             }
             Ok(())
         });
         cache
     });
     let mut handle = cache.handle().unwrap();
-    (0..100).for_each(|number| assert!(handle.set(key(number), "value").is_ok()));
+    (0..100).for_each(|number| assert!(handle.insert(key(number), "value").is_ok()));
     let blocks = cache.stats().blocks as usize;
     assert!((100..=blocks).contains(&handle.evict_oldest(usize::MAX).unwrap().len()));
     assert!(handle.evict_unused(Duration::ZERO, usize::MAX).is_ok());
@@ -427,7 +452,7 @@ impl EvictionSink for LiveSink {
     }
 }
 
-fn hasty(cache: &TierCache) -> CacheHandle<'_> {
+fn hasty(cache: &TierCache) -> Handle<'_> {
     let mut handle = cache.handle().unwrap();
     handle.set_timeout(SHORT);
     handle.set_patience(SHORT);
@@ -443,15 +468,15 @@ const DEEDS: [(&str, Deed); 10] = [
     }),
     ("write", |cache| {
         let mut handle = hasty(cache);
-        let _ = handle.set("key 1", "within");
-        let _ = handle.set("new", [1; 200]);
+        let _ = handle.insert("key 1", "within");
+        let _ = handle.insert("new", [1; 200]);
         let _ = handle.incr("count", 1, Some(0), None);
         handle.remove("key 2").unwrap();
     }),
     ("compute", |cache| {
-        // The outer call may be computing this very key: then the wait ends.
-        match hasty(cache).get_or_insert_with("computed", None, || b"inner".to_vec()) {
-            Ok(_) | Err(CacheError::Busy | CacheError::Full) => {}
+        // The outer call may be computing this very key.
+        match hasty(cache).get_or_compute("computed", None, || b"inner".to_vec()) {
+            Ok(_) | Err(CacheError::Busy | CacheError::Full | CacheError::Nested) => {}
             Err(error) => panic!("{error}"),
         }
     }),
@@ -480,7 +505,7 @@ const DEEDS: [(&str, Deed); 10] = [
         let again = TierCache::attach_sealed(cache.inheritable().unwrap()).unwrap();
         let mut handle = hasty(&again);
         handle.get("key 1").unwrap();
-        let _ = handle.set("key 1", "by another way");
+        let _ = handle.insert("key 1", "by another way");
         forget(again.handle().unwrap());
         drop(handle);
         again.recover().unwrap();
@@ -488,7 +513,7 @@ const DEEDS: [(&str, Deed); 10] = [
     ("panic", |_| panic!("of the user")),
 ];
 
-type Operation = fn(&mut CacheHandle<'_>, &Inside);
+type Operation = fn(&mut Handle<'_>, &Inside);
 
 /// Operations that call user code, and where their sink does.
 const OPERATIONS: [(&str, When, Operation); 22] = [
@@ -501,12 +526,12 @@ const OPERATIONS: [(&str, When, Operation); 22] = [
     ("get_versioned", When::Never, |handle, inside| {
         let found = handle.get_versioned(Live(inside, b"key 1")).unwrap();
         if let Some((_, version)) = found {
-            handle.compare_and_set(Live(inside, b"key 1"), version, "cas", None).unwrap();
+            handle.compare_exchange(Live(inside, b"key 1"), version, "cas", None).unwrap();
         }
     }),
     ("peek, contains", When::Never, |handle, inside| {
         handle.peek(Live(inside, b"key 1")).unwrap();
-        handle.contains(Live(inside, b"key 1")).unwrap();
+        handle.contains_key(Live(inside, b"key 1")).unwrap();
     }),
     ("get_many", When::Never, |handle, inside| {
         let keys = [b"key 1", b"key 2", b"key 3"].map(|key| Live(inside, key));
@@ -517,17 +542,17 @@ const OPERATIONS: [(&str, When, Operation); 22] = [
         assert!(lease.is_none_or(|lease| lease.to_vec() == [7; 64]));
     }),
     ("set, by its key", When::Never, |handle, inside| {
-        handle.set(Live(inside, b"key 1"), "set").unwrap();
+        handle.insert(Live(inside, b"key 1"), "set").unwrap();
     }),
     ("set, by its value", When::Never, |handle, inside| {
-        handle.set("key 1", Live(inside, b"set")).unwrap();
+        handle.insert("key 1", Live(inside, b"set")).unwrap();
     }),
-    ("set_many", When::Never, |handle, inside| {
+    ("insert_many", When::Never, |handle, inside| {
         let entry = (Live(inside, b"key 1"), Live(inside, b"set"));
-        handle.set_many(&[entry], Some(LONG)).unwrap();
+        handle.insert_many(&[entry], Some(LONG)).unwrap();
     }),
     ("add, replace", When::Never, |handle, inside| {
-        handle.add(Live(inside, b"key 1"), Live(inside, b"set"), None).unwrap();
+        handle.insert_new(Live(inside, b"key 1"), Live(inside, b"set"), None).unwrap();
         handle.replace(Live(inside, b"key 1"), Live(inside, b"set"), None).unwrap();
     }),
     ("incr, touch, ttl, remove", When::Never, |handle, inside| {
@@ -539,15 +564,15 @@ const OPERATIONS: [(&str, When, Operation); 22] = [
     ("evict_bucket_of, by its key", When::Never, |handle, inside| {
         handle.evict_bucket_of(Live(inside, b"key 1"), 1).unwrap();
     }),
-    ("get_or_insert_with", When::Never, |handle, inside| {
-        let computed = handle.get_or_insert_with("computed", None, || {
+    ("get_or_compute", When::Never, |handle, inside| {
+        let computed = handle.get_or_compute("computed", None, || {
             inside.run();
             b"outer".to_vec()
         });
         assert_eq!(computed.unwrap(), b"outer");
     }),
-    ("get_or_try_insert_with", When::Never, |handle, inside| {
-        let computed = handle.get_or_try_insert_with("computed", None, || {
+    ("get_or_try_compute", When::Never, |handle, inside| {
+        let computed = handle.get_or_try_compute("computed", None, || {
             inside.run();
             Err::<Vec<u8>, _>("refused")
         });
@@ -562,7 +587,7 @@ const OPERATIONS: [(&str, When, Operation); 22] = [
     ("set into a full cache", When::Store, |handle, _| fill(handle)),
     ("a long value into a full cache", When::Store, |handle, _| {
         fill(handle);
-        handle.set("long", [9; 2000]).unwrap();
+        handle.insert("long", [9; 2000]).unwrap();
     }),
     ("evict_oldest", When::Store, |handle, _| {
         handle.evict_oldest(20).unwrap();
@@ -600,7 +625,7 @@ fn user_code_does_anything_anywhere() {
             inside.cache.set(Arc::downgrade(&cache)).unwrap();
             let mut handle = cache.handle().unwrap();
             for number in 0..100 {
-                handle.set(key(number), [7; 64]).unwrap();
+                handle.insert(key(number), [7; 64]).unwrap();
             }
             *inside.deed.lock().unwrap() = Some(deed);
             let ended = catch_unwind(AssertUnwindSafe(|| operate(&mut handle, &inside)));
@@ -609,9 +634,9 @@ fn user_code_does_anything_anywhere() {
             assert!(inside.calls.load(Ordering::Relaxed) > 0, "{operation} calls nothing");
             // Whole: the same handle goes on, and everything holds together.
             *inside.deed.lock().unwrap() = None;
-            handle.set("after", "all").unwrap();
+            handle.insert("after", "all").unwrap();
             assert_eq!(handle.get("after").unwrap().as_deref(), Some(&b"all"[..]));
-            let computed = handle.get_or_insert_with("later", None, || b"more".to_vec());
+            let computed = handle.get_or_compute("later", None, || b"more".to_vec());
             assert_eq!(computed.unwrap(), b"more", "{name} in {operation}");
             drop(handle);
             cache.recover().unwrap();
@@ -641,9 +666,9 @@ fn a_sink_may_panic_while_it_goes() {
     let replace = AssertUnwindSafe(|| cache.set_sink(Angry(Arc::clone(&drops))));
     assert!(catch_unwind(replace).is_err());
     let mut handle = cache.handle().unwrap();
-    handle.set("key", "value").unwrap();
+    handle.insert("key", "value").unwrap();
     assert!(matches!(handle.evict_oldest(1), Err(CacheError::Sink(_))));
-    assert!(handle.contains("key").unwrap(), "refused, so it stays");
+    assert!(handle.contains_key("key").unwrap(), "refused, so it stays");
     drop(handle);
     assert!(catch_unwind(AssertUnwindSafe(|| drop(cache))).is_err());
     assert_eq!(drops.load(Ordering::Relaxed), 2);
@@ -679,7 +704,7 @@ fn what_is_forgotten_costs_seats_at_worst() {
     let _alone = without_forks();
     let cache = leasing();
     let mut handle = cache.handle().unwrap();
-    handle.set("key", "value").unwrap();
+    handle.insert("key", "value").unwrap();
     forget(cache.scan());
     let forgotten = std::iter::from_fn(|| cache.handle().ok()).map(forget).count();
     assert_eq!(forgotten, 15);
@@ -697,7 +722,9 @@ fn what_is_forgotten_costs_seats_at_worst() {
     // The thread of a forgotten guard runs on.
     let shared = Arc::new(again);
     forget(shared.spawn_maintenance(Duration::from_millis(1)));
-    wait_until("it works", || shared.handle().is_ok_and(|mut handle| handle.set("k", "v").is_ok()));
+    wait_until("it works", || {
+        shared.handle().is_ok_and(|mut handle| handle.insert("k", "v").is_ok())
+    });
     // A forgotten cache stays mapped.
     forget(leasing());
 }
@@ -712,7 +739,7 @@ fn every_order_of_going_is_fine() {
         let third = TierCache::attach_sealed(second.inheritable().unwrap()).unwrap();
         let mut caches = [Some(first), Some(second), Some(third)];
         for (number, cache) in caches.iter().flatten().enumerate() {
-            cache.handle().unwrap().set(key(number), "value").unwrap();
+            cache.handle().unwrap().insert(key(number), "value").unwrap();
         }
         let places = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]][order];
         for (gone, place) in places.into_iter().enumerate() {
@@ -736,9 +763,9 @@ fn every_order_of_going_is_fine() {
 /// Leased bytes stay while everything happens to their entry.
 #[test]
 fn a_lease_holds_while_its_entry_goes() {
-    let deeds: [fn(&mut CacheHandle<'_>); 7] = [
+    let deeds: [fn(&mut Handle<'_>); 7] = [
         |handle| assert!(handle.remove("leased").unwrap()),
-        |handle| assert!(handle.set("leased", "other").unwrap().replaced),
+        |handle| assert!(handle.insert("leased", "other").unwrap().replaced),
         |handle| drop(handle.evict_unused(Duration::ZERO, usize::MAX).unwrap()),
         |handle| drop(handle.evict_bucket_of("leased", usize::MAX).unwrap()),
         |handle| handle.cache().clear().unwrap(),
@@ -750,7 +777,7 @@ fn a_lease_holds_while_its_entry_goes() {
             let cache = leasing();
             let (mut writer, lessee) = (cache.handle().unwrap(), cache.handle().unwrap());
             let value: Vec<u8> = (0..len).map(|at| at as u8 | 1).collect();
-            writer.set("leased", &value).unwrap();
+            writer.insert("leased", &value).unwrap();
             let lease = lessee.lease("leased").unwrap().unwrap();
             deed(&mut writer);
             cache.recover().unwrap();
@@ -769,7 +796,7 @@ fn a_lease_holds_while_its_entry_goes() {
 fn a_handle_leases_from_several_threads() {
     let cache = leasing();
     let (mut writer, lessee) = (cache.handle().unwrap(), cache.handle().unwrap());
-    writer.set("leased", [0; 300]).unwrap();
+    writer.insert("leased", [0; 300]).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -780,7 +807,7 @@ fn a_handle_leases_from_several_threads() {
             });
         }
         for turn in 0..2_000 {
-            writer.set("leased", [turn as u8; 300]).unwrap();
+            writer.insert("leased", [turn as u8; 300]).unwrap();
         }
     });
     drop((writer, lessee));
@@ -795,30 +822,37 @@ fn namespaces_and_versions_of_another_cache_are_only_numbers() {
     let mut foreign = other.handle().unwrap();
     let names: Vec<_> =
         (0..).map_while(|name: u32| other.namespace(&name.to_string()).ok()).collect();
-    assert_eq!(names.len(), 255);
+    assert_eq!(names.len(), 8191, "a 64th of its capacity");
+    // Some of this cache's own have the numbers and births of the other's.
+    (0..20).for_each(|name| assert!(cache.namespace(&format!("own {name}")).is_ok()));
+    let mut known = 0;
     let mut handle = cache.handle().unwrap();
     let mut reader = cache.reader();
     for space in names {
         handle.set_namespace(space);
         reader.set_namespace(space);
         assert_eq!(handle.get("key").unwrap(), None);
-        handle.set("key", "value").unwrap();
-        assert!(reader.get("key").unwrap().is_some());
-        cache.flush(space).unwrap();
+        match handle.insert("key", "value") {
+            Ok(_) => known += 1,
+            Err(error) => assert_eq!(error, CacheError::NoNamespace),
+        }
+        assert_eq!(reader.get("key").unwrap(), handle.get("key").unwrap());
+        cache.clear_namespace(space).unwrap();
         assert_eq!(reader.get("key").unwrap(), None);
     }
+    assert_eq!(known, 20);
     // Blocks of the larger cache, most of which this one does not have.
     handle.set_namespace(Namespace::default());
-    handle.set("key", "value").unwrap();
+    handle.insert("key", "value").unwrap();
     let mut versions = Vec::new();
     for number in 0..20_000 {
-        foreign.set(key(number), "value").unwrap();
+        foreign.insert(key(number), "value").unwrap();
         versions.extend(foreign.get_versioned(key(number)).unwrap().map(|(_, version)| version));
     }
     let mut stored = 0;
     for version in versions {
-        stored += handle.compare_and_set("key", version, "other", None).unwrap() as u32;
-        assert!(!handle.compare_and_set("absent", version, "other", None).unwrap());
+        stored += handle.compare_exchange("key", version, "other", None).unwrap() as u32;
+        assert!(!handle.compare_exchange("absent", version, "other", None).unwrap());
     }
     assert!(stored <= 1, "an equal number at best");
     drop((handle, foreign));
@@ -836,7 +870,7 @@ fn keys_and_values_at_the_ends() {
     let keys = [0, 1, 7, 8, 9, 15, 16, 17, 80, 1000, MAX_KEY - 1, MAX_KEY];
     for key in keys.map(|len| vec![0xa5; len]) {
         for value in values.map(|len| vec![0x5a; len]) {
-            let report = handle.set(&key, &value);
+            let report = handle.insert(&key, &value);
             if key.len() <= 256 {
                 report.unwrap();
             } else if report.is_err() {
@@ -850,20 +884,20 @@ fn keys_and_values_at_the_ends() {
         }
     }
     let value = vec![0; longest + 1];
-    assert_eq!(handle.set("key", value), Err(CacheError::ValueTooLarge { max: longest }));
+    assert_eq!(handle.insert("key", value), Err(CacheError::ValueTooLarge { max: longest }));
     // Lengths that differ in bits which an entry has no room for.
     for len in [MAX_KEY + 1, 1 << 17, (1 << 17) + 8, (1 << 17) + MAX_KEY] {
         let key = vec![0xa5; len];
-        assert_eq!(handle.set(&key, ""), Err(CacheError::KeyTooLarge { max: MAX_KEY }));
+        assert_eq!(handle.insert(&key, ""), Err(CacheError::KeyTooLarge { max: MAX_KEY }));
         assert_eq!(handle.get(&key).unwrap(), None);
         assert_eq!(cache.reader().get(&key).unwrap(), None);
         assert!(handle.lease(&key).unwrap().is_none());
         assert!(!handle.remove(&key).unwrap() && !handle.touch(&key, None).unwrap());
-        assert!(!handle.contains(&key).unwrap());
+        assert!(!handle.contains_key(&key).unwrap());
         handle.evict_bucket_of(&key, 1).unwrap();
     }
     for ttl in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
-        handle.set_for("brief", "value", Some(ttl)).unwrap();
+        handle.insert_for("brief", "value", Some(ttl)).unwrap();
         handle.get("brief").unwrap();
         handle.touch("brief", Some(ttl)).unwrap();
         handle.ttl("brief").unwrap();
@@ -871,13 +905,13 @@ fn keys_and_values_at_the_ends() {
         handle.maintain().unwrap();
     }
     for number in [i64::MIN, -1, i64::MAX] {
-        handle.set("number", number.to_string()).unwrap();
+        handle.insert("number", number.to_string()).unwrap();
         let _ = handle.incr("number", number, None, None);
         let _ = handle.decr("number", number, None, None);
     }
     handle.set_timeout(Duration::MAX);
     handle.set_patience(Duration::MAX);
-    handle.get_or_insert_with("computed", Some(Duration::MAX), Vec::new).unwrap();
+    handle.get_or_compute("computed", Some(Duration::MAX), Vec::new).unwrap();
     drop(handle);
     cache.check().unwrap();
 }
@@ -912,7 +946,7 @@ fn capacities_at_the_ends() {
     assert!(matches!(beyond, OpenError::Map(_)), "{beyond}");
     let vast = TierCache::builder().block(4096).capacity(4 << 40);
     let refused = vast.create(&place).unwrap_err();
-    let _ = TierCache::remove(&place);
+    let _ = TierCache::unlink(&place);
     assert!(matches!(refused, OpenError::Segment(SegmentError::NoSpace { .. })), "{refused}");
     // The smallest: every function of a cache with hardly any blocks.
     let smallest = (64..256).find_map(|kib| {
@@ -922,7 +956,7 @@ fn capacities_at_the_ends() {
     let cache = smallest.unwrap();
     let mut handle = cache.handle().unwrap();
     churn_empty(&mut handle);
-    handle.set("", "").unwrap();
+    handle.insert("", "").unwrap();
     assert_eq!(handle.get("").unwrap(), Some(Vec::new()));
     assert_eq!(cache.handle().unwrap_err(), CacheError::NoSeat);
     handle.maintain().unwrap();
@@ -930,9 +964,9 @@ fn capacities_at_the_ends() {
     cache.check().unwrap();
 }
 
-fn churn_empty(handle: &mut CacheHandle<'_>) {
+fn churn_empty(handle: &mut Handle<'_>) {
     for number in 0..2 * handle.cache().stats().blocks as usize {
-        handle.set(key(number), "").unwrap();
+        handle.insert(key(number), "").unwrap();
     }
 }
 
@@ -944,14 +978,14 @@ fn a_read_only_cache_stores_nothing() {
     let cache = small().leases().create(&place).unwrap();
     let space = cache.namespace("there").unwrap();
     let mut handle = cache.handle().unwrap();
-    (0..50).for_each(|number| assert!(handle.set(key(number), "value").is_ok()));
-    handle.set_for("brief", "value", Some(Duration::ZERO)).unwrap();
+    (0..50).for_each(|number| assert!(handle.insert(key(number), "value").is_ok()));
+    handle.insert_for("brief", "value", Some(Duration::ZERO)).unwrap();
     let looking = Arc::new(TierCache::attach_read_only(&place).unwrap());
     assert_eq!(looking.handle().unwrap_err(), CacheError::ReadOnly);
     assert_eq!(looking.recover(), Err(CacheError::ReadOnly));
     assert_eq!(looking.namespace("there"), Ok(space));
     assert_eq!(looking.namespace("new"), Err(CacheError::ReadOnly));
-    assert_eq!(looking.flush(space), Err(CacheError::ReadOnly));
+    assert_eq!(looking.clear_namespace(space), Err(CacheError::ReadOnly));
     assert_eq!(looking.clear(), Err(CacheError::ReadOnly));
     let stop = AtomicBool::new(false);
     assert_eq!(looking.run_maintenance(SHORT, &stop), Err(CacheError::ReadOnly));
@@ -969,7 +1003,7 @@ fn a_read_only_cache_stores_nothing() {
     assert!(TierCache::attach_sealed(looking.inheritable().unwrap()).is_err());
     drop(handle);
     looking.check().unwrap();
-    TierCache::remove(&place).unwrap();
+    TierCache::unlink(&place).unwrap();
 }
 
 /// Each attachment is a member of its own, though all are of one process.
@@ -981,8 +1015,8 @@ fn a_process_attaches_many_times() {
     let mut attached: Vec<_> = (0..16).map(|_| attach().unwrap()).collect();
     for (number, again) in attached.iter().enumerate() {
         let mut handle = again.handle().unwrap();
-        handle.set(key(number), "value").unwrap();
-        assert!(handle.contains(key(number / 2)).unwrap());
+        handle.insert(key(number), "value").unwrap();
+        assert!(handle.contains_key(key(number / 2)).unwrap());
     }
     assert_eq!(cache.processes().len(), 16, "who took no handle does not show");
     attached.truncate(3);
@@ -993,7 +1027,7 @@ fn a_process_attaches_many_times() {
 
 thread_local! {
     static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
-    static LEFT: RefCell<Option<CacheHandle<'static>>> = const { RefCell::new(None) };
+    static LEFT: RefCell<Option<Handle<'static>>> = const { RefCell::new(None) };
 }
 
 /// Works on a cache when its thread's locals go.
@@ -1002,8 +1036,8 @@ struct Late(&'static TierCache);
 impl Drop for Late {
     fn drop(&mut self) {
         let mut handle = self.0.handle().unwrap();
-        handle.set("late", "value").unwrap();
-        handle.get_or_insert_with("computed", None, || b"late".to_vec()).unwrap();
+        handle.insert("late", "value").unwrap();
+        handle.get_or_compute("computed", None, || b"late".to_vec()).unwrap();
         assert_eq!(handle.lease("late").unwrap().unwrap().to_vec(), b"value");
         assert!(self.0.scan().all(|entry| entry.is_ok()));
         churn(&mut handle);
@@ -1018,7 +1052,7 @@ fn a_cache_is_used_while_the_locals_of_a_thread_go() {
         let cache: &'static TierCache = Box::leak(Box::new(leasing()));
         let leave = || {
             let mut handle = cache.handle().unwrap();
-            handle.set("left", "value").unwrap();
+            handle.insert("left", "value").unwrap();
             LEFT.set(Some(handle));
         };
         let set_up = move || {
@@ -1064,11 +1098,11 @@ fn a_format_does_anything() {
     type Typed<'c> = TypedHandle<'c, String, Json>;
     let operations: [fn(&mut Typed<'_>); 3] = [
         |handle| {
-            handle.set("typed", &"value".into(), None).unwrap();
+            handle.insert("typed", &"value".into(), None).unwrap();
         },
         |handle| drop(handle.get("typed")),
         |handle| {
-            handle.get_or_insert_with("computed", None, || "outer".into()).unwrap();
+            handle.get_or_compute("computed", None, || "outer".into()).unwrap();
         },
     ];
     for operate in operations {
@@ -1076,11 +1110,11 @@ fn a_format_does_anything() {
             let _alone = without_forks();
             let cache = Arc::new(leasing());
             let mut handle = cache.handle().unwrap().typed::<String, Json>();
-            handle.set("typed", &"before".into(), None).unwrap();
+            handle.insert("typed", &"before".into(), None).unwrap();
             WITHIN.set(Some((Arc::clone(&cache), deed)));
             let ended = catch_unwind(AssertUnwindSafe(|| operate(&mut handle)));
             assert_eq!(ended.is_err(), name == "panic", "{name}");
-            handle.set("after", &"all".into(), None).unwrap();
+            handle.insert("after", &"all".into(), None).unwrap();
             assert_eq!(handle.get("after").unwrap().as_deref(), Some("all"));
             drop(handle);
             cache.recover().unwrap();

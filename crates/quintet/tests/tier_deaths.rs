@@ -18,7 +18,7 @@ struct Named(String);
 impl Named {
     fn new(name: &str) -> Self {
         let named = Self(format!("tier-deaths-{name}-{}", std::process::id()));
-        let _ = TierCache::remove(&named.place());
+        let _ = TierCache::unlink(&named.place());
         named
     }
 
@@ -44,7 +44,7 @@ impl Named {
 
 impl Drop for Named {
     fn drop(&mut self) {
-        let _ = TierCache::remove(&self.place());
+        let _ = TierCache::unlink(&self.place());
     }
 }
 
@@ -79,10 +79,10 @@ fn child() {
             let cache = TierCache::attach(&place).unwrap();
             let mut handle = cache.handle().unwrap();
             cache.recover().unwrap();
-            (0..200).for_each(|number| drop(handle.set(number.to_string(), "child")));
+            (0..200).for_each(|number| drop(handle.insert(number.to_string(), "child")));
             report(&format!("sees {}", cache.processes().len()));
             wait_for_a_line();
-            handle.set("last", "child").unwrap();
+            handle.insert("last", "child").unwrap();
             report("done");
         }
         "look" => {
@@ -96,7 +96,7 @@ fn child() {
         "fork-after-remove" => {
             let cache = TierCache::attach(&place).unwrap();
             let handle = cache.handle().unwrap();
-            TierCache::remove(&place).unwrap();
+            TierCache::unlink(&place).unwrap();
             in_child(|| match cache.handle() {
                 Ok(mut own) => report(&format!("stored {}", own.set("k", "v").is_ok())),
                 Err(error) => report(&error.to_string()),
@@ -106,7 +106,7 @@ fn child() {
         "raw-clone" => {
             let cache = TierCache::attach(&place).unwrap();
             let mut handle = cache.handle().unwrap();
-            handle.set("before", "clone").unwrap();
+            handle.insert("before", "clone").unwrap();
             // SAFETY: a fork that no library hears of; the parent ends at once, the child is a copy of its only working thread.
             let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
             if pid != 0 {
@@ -115,7 +115,7 @@ fn child() {
             }
             report("cloned");
             wait_for_a_line();
-            let stored = handle.set("after", "clone").is_ok();
+            let stored = handle.insert("after", "clone").is_ok();
             report(&format!("stored {stored}"));
             // SAFETY: ends the copy at once.
             unsafe { libc::_exit(0) };
@@ -151,15 +151,15 @@ fn fork_then_remove_and_create_then_both_go_on() {
     let named = Named::new("fork-remade");
     let cache = named.create();
     let mut handle = cache.handle().unwrap();
-    handle.set("parent", "1").unwrap();
-    TierCache::remove(&named.place()).unwrap();
+    handle.insert("parent", "1").unwrap();
+    TierCache::unlink(&named.place()).unwrap();
     drop(named.create());
     in_child(|| {
         let mut own = cache.handle().unwrap();
         (0..500).for_each(|number| assert!(own.set(number.to_string(), "child").is_ok()));
         assert_eq!(cache.processes().len(), 2, "the parent is alive");
     });
-    (0..500).for_each(|number| assert!(handle.set(format!("p{number}"), "parent").is_ok()));
+    (0..500).for_each(|number| assert!(handle.insert(format!("p{number}"), "parent").is_ok()));
     assert_eq!(handle.get("parent").unwrap().as_deref(), Some(&b"1"[..]));
     drop(handle);
     cache.recover().unwrap();
@@ -176,11 +176,11 @@ fn lives_beside_a_peer(name: &str, through: &[&str]) {
     let named = Named::new(name);
     let cache = named.create();
     let mut handle = cache.handle().unwrap();
-    handle.set("mine", "parent").unwrap();
+    handle.insert("mine", "parent").unwrap();
     let mut child = named.child(through, "join");
     assert_eq!(child.line(PATIENCE).as_deref(), Some("sees 2"), "both are alive");
     for number in 0..200 {
-        handle.set(format!("p{number}"), "parent").unwrap();
+        handle.insert(format!("p{number}"), "parent").unwrap();
         cache.recover().unwrap();
     }
     assert_eq!(cache.processes().len(), 2, "both are alive");
@@ -226,7 +226,7 @@ fn time_means_the_same_in_every_namespace() {
     let named = Named::new("clock");
     let cache = named.create();
     let mut handle = cache.handle().unwrap();
-    handle.set_for("kept", "value", Some(Duration::from_secs(60))).unwrap();
+    handle.insert_for("kept", "value", Some(Duration::from_secs(60))).unwrap();
     let child = named.child(LATER, "look");
     assert_eq!(child.line(PATIENCE).as_deref(), Some("has true"));
     assert!(handle.get("kept").unwrap().is_some());
@@ -241,7 +241,7 @@ fn without_proc_no_cache_is_restarted() {
     let named = Named::new("no-boot");
     let cache = named.create();
     let mut handle = cache.handle().unwrap();
-    handle.set_for("kept", "value", Some(Duration::from_secs(60))).unwrap();
+    handle.insert_for("kept", "value", Some(Duration::from_secs(60))).unwrap();
     let sweeps = cache.stats().sweeps;
     for _ in 0..2 {
         std::thread::sleep(Duration::from_millis(200));
@@ -304,7 +304,7 @@ fn a_process_whose_first_thread_ended_is_alive() {
             let mut handle = cache.handle().unwrap();
             let started = Instant::now();
             while started.elapsed() < Duration::from_secs(2) {
-                handle.set("child", "at work").unwrap();
+                handle.insert("child", "at work").unwrap();
             }
             // SAFETY: ends the child at once.
             unsafe { libc::_exit(0) };
@@ -346,7 +346,7 @@ fn a_raw_clone_that_outlives_its_parent_is_alive() {
     assert!(child.wait(PATIENCE).unwrap().is_some(), "the original has ended");
     for _ in 0..100 {
         cache.recover().unwrap();
-        handle.set("mine", "beside it").unwrap();
+        handle.insert("mine", "beside it").unwrap();
     }
     assert_eq!(cache.processes().len(), 2, "the copy is alive");
     child.tell("go on");

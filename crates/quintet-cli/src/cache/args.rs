@@ -27,30 +27,69 @@ pub(crate) struct CacheArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Make a cache
+    #[command(
+        after_help = "Example:\n  quintet cache create sessions --capacity 64MiB --if-absent"
+    )]
     Create(CreateArgs),
     /// Store a value
+    #[command(after_help = "Example:\n  quintet cache set sessions user:1 Ada --ttl 10m")]
     Set(SetArgs),
+    /// Store a value if the key is absent; exit code 1 if it is there
+    #[command(after_help = "Example:\n  quintet cache add sessions lock $$ --ttl 30s")]
+    Add(SetArgs),
+    /// Replace a value if it is the one expected; exit code 1 if it is not
+    #[command(after_help = "Example:\n  quintet cache cas sessions state idle busy")]
+    Cas(CasArgs),
     /// Print a value: its bytes and nothing else; exit code 1 if the key is absent
+    #[command(after_help = "Example:\n  quintet cache get sessions user:1")]
     Get(KeyArgs),
     /// Remove a key; exit code 1 if it was absent
+    #[command(after_help = "Example:\n  quintet cache del sessions user:1")]
     Del(KeyArgs),
+    /// Give a key another time to live; exit code 1 if it is absent
+    #[command(after_help = "Example:\n  quintet cache touch sessions user:1 --ttl 10m")]
+    Touch(TouchArgs),
+    /// Print how long a key will live, or never; exit code 1 if it is absent
+    #[command(after_help = "Example:\n  quintet cache ttl sessions user:1")]
+    Ttl(KeyArgs),
     /// Add to a decimal number and print the sum
+    #[command(after_help = "Example:\n  quintet cache incr sessions visits 1 --initial 0")]
     Incr(IncrArgs),
+    /// Print many values, a line each: the key, a tab, the value; exit code 1 if one is absent
+    #[command(after_help = "Example:\n  quintet cache mget sessions user:1 user:2")]
+    Mget(MgetArgs),
+    /// Store many values
+    #[command(after_help = "Example:\n  quintet cache mset sessions user:1 Ada user:2 Grace")]
+    Mset(MsetArgs),
     /// List the keys; stops nobody
+    #[command(after_help = "Example:\n  quintet cache scan sessions --prefix user: --values")]
     Scan(ScanArgs),
+    /// Print every entry as a line of JSON, for load
+    #[command(after_help = "Example:\n  quintet cache dump sessions > sessions.jsonl")]
+    Dump(DumpArgs),
+    /// Store the entries of standard input, a line of JSON each
+    #[command(after_help = "Example:\n  quintet cache load sessions < sessions.jsonl")]
+    Load(LoadArgs),
     /// Print counters and sizes
+    #[command(after_help = "Example:\n  quintet cache stat sessions --json")]
     Stat(StatArgs),
     /// Watch a cache: rates, hit ratio, load, attached processes (q ends it)
+    #[command(after_help = "Example:\n  quintet cache top sessions --every 500ms")]
     Top(TopArgs),
     /// Repair what killed processes left, then verify everything; exit code 1 if something is wrong
+    #[command(after_help = "Example:\n  quintet cache check sessions")]
     Check(NameArgs),
     /// Put out the least recently used entries
+    #[command(after_help = "Example:\n  quintet cache evict sessions --unused 1h")]
     Evict(EvictArgs),
     /// Empty a namespace, or the whole cache, at once
+    #[command(after_help = "Example:\n  quintet cache flush sessions --namespace drafts")]
     Flush(FlushArgs),
     /// Remove a cache; processes that use it go on undisturbed
+    #[command(after_help = "Example:\n  quintet cache remove sessions --yes")]
     Remove(RemoveArgs),
     /// List the caches
+    #[command(after_help = "Example:\n  quintet cache ls")]
     Ls(LsArgs),
 }
 
@@ -65,6 +104,9 @@ pub(crate) struct CreateArgs {
     /// The longest value [default: the smaller of 1 MiB and capacity/64]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) max_value: Option<u64>,
+    /// Bytes of a block, a power of two from 128 to 4096: entries take whole blocks, and long values are faster in longer ones [default: 128]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) block: Option<u64>,
     /// Who may use it, as of chmod: every user needs to read and write [default: 0600]
     #[arg(long, value_parser = mode)]
     pub(crate) mode: Option<u32>,
@@ -83,6 +125,12 @@ pub(crate) struct CreateArgs {
     /// Keep it in this file, which outlives a restart of the machine
     #[arg(long, value_name = "FILE")]
     pub(crate) path: Option<PathBuf>,
+    /// Namespaces there can be, up to 65535 [default: as many as fit in capacity/64, at 128 bytes each]
+    #[arg(long, value_name = "N")]
+    pub(crate) namespaces: Option<u32>,
+    /// Give every entry a sum, which every lookup verifies
+    #[arg(long)]
+    pub(crate) checksums: bool,
     /// Never evict: a set that finds no room fails
     #[arg(long)]
     pub(crate) no_evict: bool,
@@ -102,9 +150,10 @@ pub(crate) struct SetArgs {
     /// The cache
     pub(crate) name: String,
     /// The key
+    #[arg(allow_hyphen_values = true)]
     pub(crate) key: OsString,
     /// The value; - reads it from standard input
-    #[arg(allow_negative_numbers = true)]
+    #[arg(allow_hyphen_values = true)]
     pub(crate) value: OsString,
     /// How long it lives, for example 10s, 500ms, 2h [default: for ever]
     #[arg(long, value_name = "TIME", value_parser = lifetime)]
@@ -119,9 +168,90 @@ pub(crate) struct KeyArgs {
     /// The cache
     pub(crate) name: String,
     /// The key
+    #[arg(allow_hyphen_values = true)]
     pub(crate) key: OsString,
     #[command(flatten)]
     pub(crate) space: SpaceArgs,
+}
+
+/// Options of `cache touch`.
+#[derive(Debug, Args)]
+pub(crate) struct TouchArgs {
+    /// The cache
+    pub(crate) name: String,
+    /// The key
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) key: OsString,
+    /// How long it lives from now on [default: for ever]
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    pub(crate) ttl: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) space: SpaceArgs,
+}
+
+/// Options of `cache cas`.
+#[derive(Debug, Args)]
+pub(crate) struct CasArgs {
+    /// The cache
+    pub(crate) name: String,
+    /// The key
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) key: OsString,
+    /// The value that is expected
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) old: OsString,
+    /// The value that replaces it; - reads it from standard input
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) new: OsString,
+    /// How long it lives [default: for ever]
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    pub(crate) ttl: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) space: SpaceArgs,
+}
+
+/// Options of `cache mget`.
+#[derive(Debug, Args)]
+pub(crate) struct MgetArgs {
+    /// The cache
+    pub(crate) name: String,
+    /// The keys
+    #[arg(required = true, allow_hyphen_values = true)]
+    pub(crate) keys: Vec<OsString>,
+    /// One JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) space: SpaceArgs,
+}
+
+/// Options of `cache mset`.
+#[derive(Debug, Args)]
+pub(crate) struct MsetArgs {
+    /// The cache
+    pub(crate) name: String,
+    /// Keys, each with its value behind it
+    #[arg(required = true, allow_hyphen_values = true, value_name = "KEY VALUE")]
+    pub(crate) pairs: Vec<OsString>,
+    /// How long they live [default: for ever]
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    pub(crate) ttl: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) space: SpaceArgs,
+}
+
+/// Options of `cache dump`.
+#[derive(Debug, Args)]
+pub(crate) struct DumpArgs {
+    /// The cache
+    pub(crate) name: String,
+}
+
+/// Options of `cache load`.
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// The cache
+    pub(crate) name: String,
 }
 
 /// Options of `cache incr`.
@@ -130,6 +260,7 @@ pub(crate) struct IncrArgs {
     /// The cache
     pub(crate) name: String,
     /// The key
+    #[arg(allow_hyphen_values = true)]
     pub(crate) key: OsString,
     /// What to add
     #[arg(default_value_t = 1, allow_negative_numbers = true)]
@@ -225,6 +356,9 @@ pub(crate) struct FlushArgs {
     /// Only this namespace [default: every one]
     #[arg(long, value_name = "NS")]
     pub(crate) namespace: Option<String>,
+    /// Remove the namespace as well, so that another one can take its place
+    #[arg(long, requires = "namespace")]
+    pub(crate) remove: bool,
 }
 
 /// Options of `cache remove`.
@@ -232,6 +366,9 @@ pub(crate) struct FlushArgs {
 pub(crate) struct RemoveArgs {
     /// The cache
     pub(crate) name: String,
+    /// Do not ask, on a terminal either
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }
 
 /// Options of `cache ls`.

@@ -4,31 +4,39 @@ use super::args::{IncrArgs, KeyArgs, ScanArgs, SetArgs};
 use super::place::{attach, builder, known_space, look, place, refused, unopened};
 use crate::fail::{Exit, Fail};
 use crate::ui::say;
-use quintet::cache::{CacheError, CacheHandle, Namespace, OpenError};
+use quintet::cache::{CacheError, Handle, OpenError};
 use quintet::cache::{ScannedEntry, SegmentError, TierCache};
 use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
 /// Stores a value.
 pub(super) fn set(args: &SetArgs) -> Result<Exit, Fail> {
     let cache = attach(&args.name)?;
-    let value = match args.value.as_bytes() {
-        b"-" => from_stdin(cache.max_value())?,
-        value => value.to_owned(),
-    };
+    let value = value_of(&args.value, &cache)?;
     let fail = |error| refused(&args.name, "write to", &error);
     let mut handle = writing(&cache, args.space.namespace.as_deref()).map_err(fail)?;
-    let done = handle.set_for(args.key.as_bytes(), value, args.ttl);
+    let done = handle.insert_for(args.key.as_bytes(), value, args.ttl);
     done.map_err(|error| refused(&args.name, "store in", &error))?;
     Ok(Exit::Fine)
 }
 
+/// A value as it was given; - is standard input.
+pub(super) fn value_of(given: &OsStr, cache: &TierCache) -> Result<Vec<u8>, Fail> {
+    match given.as_bytes() {
+        b"-" => from_stdin(cache.max_value()),
+        value => Ok(value.to_owned()),
+    }
+}
+
 /// A handle in a namespace, which is made if there is none.
-fn writing<'c>(
+pub(super) fn writing<'c>(
     cache: &'c TierCache,
     namespace: Option<&str>,
-) -> Result<CacheHandle<'c>, CacheError> {
+) -> Result<Handle<'c>, CacheError> {
     let mut handle = cache.handle()?;
     handle.set_namespace(cache.namespace(namespace.unwrap_or_default())?);
     Ok(handle)
@@ -102,7 +110,7 @@ pub(super) fn del(args: &KeyArgs) -> Result<Exit, Fail> {
 /// Adds to a number.
 pub(super) fn incr(args: &IncrArgs) -> Result<Exit, Fail> {
     let cache = attach(&args.name)?;
-    let add = |mut handle: CacheHandle<'_>| {
+    let add = |mut handle: Handle<'_>| {
         handle.incr(args.key.as_bytes(), args.by, Some(args.initial), args.ttl)
     };
     let sum = writing(&cache, args.space.namespace.as_deref()).and_then(add);
@@ -115,7 +123,8 @@ pub(super) fn incr(args: &IncrArgs) -> Result<Exit, Fail> {
 pub(super) fn scan(args: &ScanArgs) -> Result<Exit, Fail> {
     let cache = look(&args.name)?;
     let prefix = args.prefix.as_deref().map(OsStrExt::as_bytes).unwrap_or_default();
-    let spaces = cache.namespaces();
+    let names: HashMap<_, _> =
+        cache.namespaces().into_iter().map(|(name, space)| (space, name)).collect();
     let wanted = known_space(&cache, args.space.namespace.as_deref());
     let begins = |entry: &Result<ScannedEntry, CacheError>| {
         entry.as_ref().map_or(true, |entry| {
@@ -127,7 +136,10 @@ pub(super) fn scan(args: &ScanArgs) -> Result<Exit, Fail> {
     for entry in entries {
         let entry = entry.map_err(|error| refused(&args.name, "scan", &error))?;
         let line = match (args.json, args.values) {
-            (true, _) => json(&entry, &spaces),
+            (true, _) => {
+                let name = names.get(&entry.namespace).map(String::as_str);
+                json(name, &entry.key, &entry.value, entry.ttl)
+            }
             (false, false) => readable(&entry.key),
             (false, true) => format!("{}\t{}", readable(&entry.key), readable(&entry.value)),
         };
@@ -141,7 +153,7 @@ pub(super) fn scan(args: &ScanArgs) -> Result<Exit, Fail> {
 }
 
 /// Text as it is, all else escaped: one line in any case.
-fn readable(bytes: &[u8]) -> String {
+pub(super) fn readable(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains(char::is_control) => text.to_owned(),
         _ => bytes.escape_ascii().to_string(),
@@ -149,13 +161,17 @@ fn readable(bytes: &[u8]) -> String {
 }
 
 /// One object; bytes that are no text go under another name, in hexadecimal digits.
-fn json(entry: &ScannedEntry, spaces: &[(String, Namespace)]) -> String {
+pub(super) fn json(
+    namespace: Option<&str>,
+    key: &[u8],
+    value: &[u8],
+    ttl: Option<Duration>,
+) -> String {
     let mut object = Map::new();
-    let space = spaces.iter().find(|(_, space)| *space == entry.namespace);
-    if let Some((name, _)) = space.filter(|(name, _)| !name.is_empty()) {
-        object.insert("namespace".to_owned(), name.as_str().into());
+    if let Some(name) = namespace.filter(|name| !name.is_empty()) {
+        object.insert("namespace".to_owned(), name.into());
     }
-    for (name, bytes) in [("key", &entry.key), ("value", &entry.value)] {
+    for (name, bytes) in [("key", key), ("value", value)] {
         match std::str::from_utf8(bytes) {
             Ok(text) => object.insert(name.to_owned(), text.into()),
             Err(_) => {
@@ -164,8 +180,23 @@ fn json(entry: &ScannedEntry, spaces: &[(String, Namespace)]) -> String {
             }
         };
     }
-    if let Some(ttl) = entry.ttl {
+    if let Some(ttl) = ttl {
         object.insert("ttl_ms".to_owned(), (ttl.as_millis() as u64).into());
     }
     Value::Object(object).to_string()
+}
+
+/// The bytes that such an object has under a name.
+pub(super) fn bytes_of(object: &Value, name: &str) -> Result<Vec<u8>, String> {
+    if let Some(text) = object[name].as_str() {
+        return Ok(text.as_bytes().to_vec());
+    }
+    let digits = object[format!("{name}_hex")].as_str();
+    let digits = digits.ok_or_else(|| format!("no {name}, or it is no text"))?.as_bytes();
+    let wrong = || format!("{name}_hex is no hexadecimal number of bytes");
+    let byte = |pair: &[u8]| {
+        let text = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2);
+        text.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or_else(wrong)
+    };
+    digits.chunks(2).map(byte).collect()
 }

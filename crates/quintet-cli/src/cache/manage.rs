@@ -8,6 +8,9 @@ use crate::fail::{Exit, Fail};
 use crate::ui::{Tone, count, paint, say};
 use quintet::cache::{Access, OpenError, Place, SegmentError, TierCache};
 use serde_json::json;
+use std::io::{self, IsTerminal};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// Makes a cache.
 pub(super) fn create(args: &CreateArgs) -> Result<Exit, Fail> {
@@ -38,6 +41,15 @@ pub(super) fn create(args: &CreateArgs) -> Result<Exit, Fail> {
     if let Some(most) = args.max_value {
         builder = builder.max_value(usize::try_from(most).unwrap_or(usize::MAX));
     }
+    if let Some(block) = args.block {
+        builder = builder.block(usize::try_from(block).unwrap_or(usize::MAX));
+    }
+    if let Some(most) = args.namespaces {
+        builder = builder.namespaces(most);
+    }
+    if args.checksums {
+        builder = builder.checksums();
+    }
     if args.no_evict {
         builder = builder.no_evict();
     }
@@ -61,7 +73,7 @@ fn uncreated(args: &CreateArgs, error: &OpenError) -> Fail {
             let text = error.to_string();
             let why = text.split_once(": ").map_or(text.as_str(), |(_, why)| why);
             let what = format!("cannot create {:?} with {}", args.name, size(args.capacity));
-            Fail::misuse(what, why, "change --capacity or --max-value")
+            Fail::misuse(what, why, "change --capacity, --max-value or --block")
         }
         OpenError::Segment(SegmentError::Permission(path)) => Fail::misuse(
             format!("cannot create {:?}", args.name),
@@ -90,12 +102,54 @@ fn differs(args: &CreateArgs, why: String) -> Fail {
 
 /// Removes a cache's name, and what is noted under it.
 pub(super) fn remove(args: &RemoveArgs) -> Result<Exit, Fail> {
-    let removed = TierCache::remove(&place(&args.name));
+    if !args.yes && io::stdin().is_terminal() && !agrees(&args.name)? {
+        return Ok(Exit::No);
+    }
+    let removed = TierCache::unlink(&place(&args.name));
     if let Err(OpenError::Segment(SegmentError::NotFound(_))) | Ok(()) = removed {
         forget(&args.name);
     }
     removed.map_err(|error| unopened(&args.name, &error))?;
     Ok(Exit::Fine)
+}
+
+/// Asks whether a cache may go.
+fn agrees(name: &str) -> Result<bool, Fail> {
+    let entries = TierCache::attach_read_only(&place(name)).map(|cache| cache.len());
+    let entries = entries.map_err(|error| unopened(name, &error))?;
+    eprint!("remove {name:?} with {} entries? [y/N] ", count(entries));
+    let mut answer = String::new();
+    let read = io::stdin().read_line(&mut answer);
+    Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Who made a cache's file, and how many seconds ago.
+fn origin(place: &Place) -> Option<(String, u64)> {
+    let path = match place {
+        Place::Name(name) => Path::new(MEMORY).join(format!("{PREFIX}{name}")),
+        Place::Path(path) => path.clone(),
+    };
+    let file = std::fs::metadata(path).ok()?;
+    let born = file.created().or_else(|_| file.modified()).ok()?;
+    let age = born.elapsed().map_or(0, |age| age.as_secs());
+    let uid = file.uid().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = |line: &str| {
+        let mut parts = line.split(':');
+        let name = parts.next()?;
+        (parts.nth(1)? == uid).then(|| name.to_owned())
+    };
+    Some((users.lines().find_map(named).unwrap_or(uid), age))
+}
+
+/// An age for people.
+fn age(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7200 => format!("{}m", seconds / 60),
+        7200..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
 }
 
 /// Repairs and verifies.
@@ -195,8 +249,12 @@ pub(super) fn flush(args: &FlushArgs) -> Result<Exit, Fail> {
     let cache = attach(&args.name)?;
     let done = match args.namespace.as_deref() {
         None => cache.clear(),
+        Some(name) if args.remove => match cache.remove_namespace(name) {
+            Ok(false) => return Ok(Exit::No),
+            removed => removed.map(|_| ()),
+        },
         name => match known_space(&cache, name) {
-            Some(space) => cache.flush(space),
+            Some(space) => cache.clear_namespace(space),
             None => return Ok(Exit::No),
         },
     };
@@ -220,8 +278,8 @@ pub(super) fn ls(args: &LsArgs) -> Result<Exit, Fail> {
     }
     if !args.json && !rows.is_empty() {
         let head = format!(
-            "{:<24}{:>12}{:>14}{:>7}{:>11}",
-            "NAME", "SIZE", "ENTRIES", "LOAD", "PROCESSES"
+            "{:<24}{:<12}{:>6}{:>12}{:>14}{:>7}{:>11}",
+            "NAME", "OWNER", "AGE", "SIZE", "ENTRIES", "LOAD", "PROCESSES"
         );
         say(&paint(&head, Tone::Bold));
     }
@@ -238,10 +296,13 @@ pub(super) fn ls(args: &LsArgs) -> Result<Exit, Fail> {
         };
         let (stats, processes) = (cache.stats(), others(cache).len());
         let path = noted(name).map(|path| path.display().to_string());
+        let (owner, seconds) = origin(&place(name)).unwrap_or_default();
         if args.json {
             let object = json!({
                 "cache": name,
                 "path": path,
+                "owner": owner,
+                "age_s": seconds,
                 "bytes": stats.segment_bytes,
                 "entries": stats.entries,
                 "load": stats.load(),
@@ -251,7 +312,8 @@ pub(super) fn ls(args: &LsArgs) -> Result<Exit, Fail> {
         } else {
             let name = printable(name);
             say(&format!(
-                "{name:<24}{:>12}{:>14}{:>6.0}%{processes:>11}{}",
+                "{name:<24}{owner:<12}{:>6}{:>12}{:>14}{:>6.0}%{processes:>11}{}",
+                age(seconds),
                 size(stats.segment_bytes),
                 count(stats.entries),
                 stats.load() * 100.0,

@@ -3,6 +3,7 @@
 mod args;
 mod keys;
 mod manage;
+mod more;
 mod place;
 mod space;
 mod stat;
@@ -23,6 +24,14 @@ pub(crate) fn run(args: &CacheArgs) -> Result<Exit, Fail> {
         Verb::Get(args) => keys::get(args),
         Verb::Del(args) => keys::del(args),
         Verb::Incr(args) => keys::incr(args),
+        Verb::Add(args) => more::add(args),
+        Verb::Touch(args) => more::touch(args),
+        Verb::Ttl(args) => more::ttl(args),
+        Verb::Cas(args) => more::cas(args),
+        Verb::Mget(args) => more::mget(args),
+        Verb::Mset(args) => more::mset(args),
+        Verb::Dump(args) => more::dump(args),
+        Verb::Load(args) => more::load(args),
         Verb::Scan(args) => keys::scan(args),
         Verb::Stat(args) => stat::run(args),
         Verb::Top(args) => top::run(args),

@@ -153,8 +153,7 @@ pub(super) fn look(name: &str) -> Result<TierCache, Fail> {
 
 /// The namespace of this name, if there is one; without a name the one every handle begins in.
 pub(super) fn known_space(cache: &TierCache, name: Option<&str>) -> Option<Namespace> {
-    let name = name.unwrap_or_default();
-    cache.namespaces().into_iter().find(|(known, _)| known == name).map(|(_, space)| space)
+    cache.find_namespace(name.unwrap_or_default())
 }
 
 /// The other processes that take part.

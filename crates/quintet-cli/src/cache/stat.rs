@@ -5,7 +5,7 @@ use super::place::{look, others};
 use super::units::size;
 use crate::fail::{Exit, Fail};
 use crate::ui::{Tone, count, paint, say};
-use quintet::cache::{Attached, CacheStats};
+use quintet::cache::{Attached, CacheStats, NamespaceStats, TierCache};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -15,13 +15,18 @@ type Figure = (&'static str, bool, &'static str, f64);
 /// Prints them.
 pub(super) fn run(args: &StatArgs) -> Result<Exit, Fail> {
     let cache = look(&args.name)?;
-    let (stats, processes) = (cache.stats(), others(&cache));
+    let (stats, processes, spaces) = (cache.stats(), others(&cache), spaces(&cache));
     match (args.json, args.prometheus) {
-        (true, _) => say(&object(&args.name, &stats, &processes).to_string()),
-        (_, true) => say(exposition(&args.name, &stats, &processes).trim_end()),
-        _ => say(page(&args.name, &stats, &processes).trim_end()),
+        (true, _) => say(&object(&args.name, &stats, &processes, &spaces).to_string()),
+        (_, true) => say(exposition(&args.name, &stats, &processes, &spaces).trim_end()),
+        _ => say(page(&args.name, &stats, &processes, &spaces).trim_end()),
     }
     Ok(Exit::Fine)
+}
+
+/// What each namespace holds, if there are any with a name.
+fn spaces(cache: &TierCache) -> Vec<NamespaceStats> {
+    if cache.namespaces().len() > 1 { cache.namespace_stats() } else { Vec::new() }
 }
 
 fn figures(stats: &CacheStats, processes: &[Attached]) -> Vec<Figure> {
@@ -65,7 +70,12 @@ fn figures(stats: &CacheStats, processes: &[Attached]) -> Vec<Figure> {
 }
 
 /// One object, `pids` included.
-fn object(name: &str, stats: &CacheStats, processes: &[Attached]) -> Value {
+fn object(
+    name: &str,
+    stats: &CacheStats,
+    processes: &[Attached],
+    spaces: &[NamespaceStats],
+) -> Value {
     let mut object = serde_json::Map::new();
     object.insert("cache".to_owned(), name.into());
     for (figure, _, _, value) in figures(stats, processes) {
@@ -75,12 +85,23 @@ fn object(name: &str, stats: &CacheStats, processes: &[Attached]) -> Value {
     }
     let pids: Vec<u32> = processes.iter().map(|process| process.pid).collect();
     object.insert("pids".to_owned(), pids.into());
+    let space = |space: &NamespaceStats| {
+        let NamespaceStats { name, entries, bytes, hits, .. } = space;
+        json!({"namespace": name, "entries": entries, "bytes": bytes, "hits": hits})
+    };
+    object.insert("namespaces".to_owned(), spaces.iter().map(space).collect());
     Value::Object(object)
 }
 
 /// The text format of Prometheus, version 0.0.4.
-fn exposition(name: &str, stats: &CacheStats, processes: &[Attached]) -> String {
-    let label = name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+fn exposition(
+    name: &str,
+    stats: &CacheStats,
+    processes: &[Attached],
+    spaces: &[NamespaceStats],
+) -> String {
+    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let label = quoted(name);
     let mut text = String::new();
     for (figure, grows, about, value) in figures(stats, processes) {
         let (suffix, kind) = if grows { ("_total", "counter") } else { ("", "gauge") };
@@ -89,11 +110,33 @@ fn exposition(name: &str, stats: &CacheStats, processes: &[Attached]) -> String 
         let _ = writeln!(text, "# HELP {metric} {about}.\n# TYPE {metric} {kind}");
         let _ = writeln!(text, "{metric}{{cache=\"{label}\"}} {value}");
     }
+    type Part = (&'static str, &'static str, &'static str, fn(&NamespaceStats) -> u64);
+    let parts: [Part; 3] = [
+        ("entries", "gauge", "Entries of a namespace", |space| space.entries),
+        ("bytes", "gauge", "Bytes of the blocks of a namespace", |space| space.bytes),
+        ("hits_total", "counter", "Lookups in a namespace that found their key", |space| {
+            space.hits
+        }),
+    ];
+    for (part, kind, about, value) in parts.into_iter().filter(|_| !spaces.is_empty()) {
+        let metric = format!("quintet_cache_namespace_{part}");
+        let _ = writeln!(text, "# HELP {metric} {about}.\n# TYPE {metric} {kind}");
+        for space in spaces {
+            let (namespace, value) = (quoted(&space.name), value(space));
+            let labels = format!("cache=\"{label}\",namespace=\"{namespace}\"");
+            let _ = writeln!(text, "{metric}{{{labels}}} {value}");
+        }
+    }
     text
 }
 
 /// A page for people.
-fn page(name: &str, stats: &CacheStats, processes: &[Attached]) -> String {
+fn page(
+    name: &str,
+    stats: &CacheStats,
+    processes: &[Attached],
+    spaces: &[NamespaceStats],
+) -> String {
     let used = stats.used_blocks * stats.block_bytes;
     let pids: Vec<String> = processes.iter().map(|process| process.pid.to_string()).collect();
     let rows = [
@@ -133,6 +176,15 @@ fn page(name: &str, stats: &CacheStats, processes: &[Attached]) -> String {
     let mut text = paint(name, Tone::Bold) + "\n";
     for (label, value) in rows {
         let _ = writeln!(text, "{label:<15}{value}");
+    }
+    if !spaces.is_empty() {
+        let head = format!("{:<24}{:>14}{:>12}{:>14}", "NAMESPACE", "ENTRIES", "BYTES", "HITS");
+        let _ = writeln!(text, "\n{}", paint(&head, Tone::Bold));
+    }
+    for space in spaces {
+        let name = if space.name.is_empty() { "(unnamed)" } else { &space.name };
+        let (entries, bytes, hits) = (count(space.entries), size(space.bytes), count(space.hits));
+        let _ = writeln!(text, "{:<24}{entries:>14}{bytes:>12}{hits:>14}", name.escape_debug());
     }
     text
 }

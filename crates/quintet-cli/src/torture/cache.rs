@@ -11,8 +11,7 @@
 
 use super::verdict::Verdict;
 use super::{Check, Order, inherit};
-use quintet::cache::{CacheBuilder, CacheError, CacheHandle, CacheReader, Departed};
-use quintet::cache::{Place, TierCache};
+use quintet::cache::{CacheBuilder, CacheError, Departed, Handle, Place, Reader, TierCache};
 use quintet_testkit::Rng;
 use quintet_testkit::crash::{Child, ledger::Answer, ledger::Entry, ledger::Ledger, report, task};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -92,11 +91,11 @@ impl Remaker {
         let work = move || {
             // ORDERING: Relaxed: noticed soon enough.
             while !told.load(Ordering::Relaxed) {
-                TierCache::remove(&place).map_err(|error| error.to_string())?;
+                TierCache::unlink(&place).map_err(|error| error.to_string())?;
                 let made = TierCache::builder().capacity(256 << 10).create(&place);
                 let made = made.map_err(|error| error.to_string())?;
                 let mut handle = made.handle().map_err(|error| error.to_string())?;
-                handle.set("another", "cache").map_err(|error| error.to_string())?;
+                handle.insert("another", "cache").map_err(|error| error.to_string())?;
             }
             Ok(())
         };
@@ -209,17 +208,17 @@ fn toil(mut cache: TierCache, worker: u64, seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn operate(handle: &mut CacheHandle<'_>, key: u64, value: u64, choice: u32) {
+fn operate(handle: &mut Handle<'_>, key: u64, value: u64, choice: u32) {
     let (name, bytes) = (key_bytes(key), value_bytes(value));
     let told = |done: bool| if done { format!("done {key}") } else { format!("refused {key}") };
     let answer = match choice {
         0..5 => {
             report(&format!("set {key} {value}"));
-            handle.set(&name, &bytes).map(|_| told(true))
+            handle.insert(&name, &bytes).map(|_| told(true))
         }
         5 => {
             report(&format!("add {key} {value}"));
-            handle.add(&name, &bytes, None).map(told)
+            handle.insert_new(&name, &bytes, None).map(told)
         }
         6..8 => {
             report(&format!("update {key} {value}"));
@@ -254,7 +253,7 @@ fn operate(handle: &mut CacheHandle<'_>, key: u64, value: u64, choice: u32) {
 fn run(order: &Order, form: Form, course: Course) -> Verdict {
     let name = format!("torture-{}-{}-{}", std::process::id(), form as u8, course as u8);
     let place = Place::Name(name.clone());
-    let _ = TierCache::remove(&place);
+    let _ = TierCache::unlink(&place);
     let mut soak = Soak {
         name,
         form,
@@ -280,8 +279,8 @@ fn run(order: &Order, form: Form, course: Course) -> Verdict {
         soak.cycles(&cache, end)?;
         remaker.as_mut().map_or(Ok(()), Remaker::end)
     });
-    let _ = TierCache::remove(&place);
-    let _ = TierCache::remove(&Place::Name(soak.name.clone()));
+    let _ = TierCache::unlink(&place);
+    let _ = TierCache::unlink(&Place::Name(soak.name.clone()));
     if let Err(error) = result {
         soak.verdict.violations += 1;
         soak.verdict.notes.push(error);
@@ -462,7 +461,7 @@ impl Soak {
     }
 
     /// Every acknowledged step was counted, and no step twice. Says whether the number is there; once evicted it begins anew.
-    fn judge_counter(&mut self, reader: &CacheReader<'_>) -> Result<bool, String> {
+    fn judge_counter(&mut self, reader: &Reader<'_>) -> Result<bool, String> {
         let found = reader.get(COUNTER).map_err(|error| error.to_string())?;
         let text = found.as_deref().map(|text| String::from_utf8_lossy(text).into_owned());
         let number = text.as_ref().map_or(Ok(0), |text| text.parse::<u64>());

@@ -31,7 +31,7 @@ impl TierCache {
     }
 
     /// Always [`SegmentError::Unsupported`].
-    pub fn remove(_: &Place) -> Result<(), OpenError> {
+    pub fn unlink(_: &Place) -> Result<(), OpenError> {
         Err(UNSUPPORTED)
     }
 }

@@ -1,6 +1,6 @@
 //! Our cache in a sealed shared segment.
 
-use quintet::cache::{CacheHandle, TierCache};
+use quintet::cache::{Handle, TierCache};
 use quintet_rivals::Label;
 use quintet_rivals::stores::{Key, Store, StoreLocal};
 use std::os::fd::OwnedFd;
@@ -47,7 +47,7 @@ impl Store for Ours {
 
 /// A thread's handle, and the buffer its values are copied to.
 pub(crate) struct OursLocal<'a> {
-    handle: CacheHandle<'a>,
+    handle: Handle<'a>,
     value: Vec<u8>,
 }
 
@@ -64,7 +64,7 @@ impl StoreLocal for OursLocal<'_> {
     }
     #[inline]
     fn set<'v>(&mut self, keys: &[Key], mut value: impl FnMut(usize) -> &'v [u8]) -> bool {
-        keys.iter().enumerate().all(|(at, key)| self.handle.set(key, value(at)).is_ok())
+        keys.iter().enumerate().all(|(at, key)| self.handle.insert(key, value(at)).is_ok())
     }
 }
 
@@ -89,7 +89,7 @@ impl Store for Alone {
     }
 }
 
-/// The same, sixteen keys at a time by `get_many` and `set_many`.
+/// The same, sixteen keys at a time by `get_many` and `insert_many`.
 pub(crate) struct Many(Ours);
 
 impl Store for Many {
@@ -113,7 +113,7 @@ impl Store for Many {
 }
 
 /// A thread's handle.
-pub(crate) struct ManyLocal<'a>(CacheHandle<'a>);
+pub(crate) struct ManyLocal<'a>(Handle<'a>);
 
 impl StoreLocal for ManyLocal<'_> {
     fn get(&mut self, keys: &[Key], mut show: impl FnMut(usize, Option<&[u8]>)) -> bool {
@@ -123,6 +123,6 @@ impl StoreLocal for ManyLocal<'_> {
     }
     fn set<'v>(&mut self, keys: &[Key], mut value: impl FnMut(usize) -> &'v [u8]) -> bool {
         let entries: Vec<_> = keys.iter().enumerate().map(|(at, key)| (key, value(at))).collect();
-        self.0.set_many(&entries, None).is_ok()
+        self.0.insert_many(&entries, None).is_ok()
     }
 }

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 0 | state, seat, generation | the same |
 //! | 1 | hash and bucket | 63..32 head's index, 31..0 head's generation |
-//! | 2 | 63..47 key length, 46..32 namespace, 31..0 value length | next block + 1 |
+//! | 2 | 63..47 key length, 46 flight, 45..30 namespace, 29..0 value length | next block + 1 |
 //! | 3 | tick of the last use | not used: a late reader may store a tick here |
 //! | 4 | expiry in milliseconds, 0 for never | payload |
 //! | 5 | 63..32 namespace's generation, 31..0 next block + 1 | payload |
@@ -26,6 +26,9 @@ const EXPIRY: usize = 4;
 const NEXT: usize = 5;
 const CHAIN_NEXT: usize = 2;
 
+/// The bits of a value's length.
+const VALUE: u64 = super::layout::MAX_VALUE as u64;
+
 /// Lengths and namespace of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Meta(pub(super) u64);
@@ -33,26 +36,27 @@ pub(super) struct Meta(pub(super) u64);
 impl Meta {
     #[inline(always)]
     pub(super) fn new(key: usize, space: u32, value: usize) -> Self {
-        Self((key as u64) << 47 | (space as u64 & 0x7fff) << 32 | value as u64 & 0xffff_ffff)
+        Self((key as u64) << 47 | (space as u64 & 0x1_ffff) << 30 | value as u64 & VALUE)
     }
 
     pub(super) fn key(self) -> usize {
         (self.0 >> 47) as usize
     }
 
+    /// The number of the namespace, with the bit that tells a flight.
     pub(super) fn space(self) -> u32 {
-        (self.0 >> 32) as u32 & 0x7fff
+        (self.0 >> 30) as u32 & 0x1_ffff
     }
 
     #[inline(always)]
     pub(super) fn value(self) -> usize {
-        self.0 as u32 as usize
+        (self.0 & VALUE) as usize
     }
 
     /// Everything but the value's length.
     #[inline(always)]
     pub(super) fn of_key(self) -> u64 {
-        self.0 >> 32
+        self.0 >> 30
     }
 }
 
@@ -156,8 +160,11 @@ pub(super) fn chain(
     sizes: Sizes,
     head: Link,
 ) -> Result<Vec<(u32, u64)>, MapError> {
-    let mut found = Vec::new();
-    let mut next = Block::of(memory.record(head.record)?).next_and_space().0;
+    let block = Block::of(memory.record(head.record)?);
+    let meta = block.meta();
+    let expected = sizes.blocks_for(meta.key(), meta.value()).min(sizes.blocks as usize);
+    let mut found = Vec::with_capacity(expected);
+    let mut next = block.next_and_space().0;
     while let Some(index) = next {
         let Ok(record) = memory.record(index) else { break };
         let (word, block) = (record.state(), Block::of(record));

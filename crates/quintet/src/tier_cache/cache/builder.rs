@@ -1,7 +1,7 @@
 //! How a cache is made.
 
 use super::TierCache;
-use super::layout::{FORMAT, Reserved, SEAT_BYTES, Sizes};
+use super::layout::{FORMAT, MAX_SPACES, Reserved, SEAT_BYTES, SPACE_WORDS, Sizes};
 use crate::region::shm::{Access, MAX_PROCESSES, Place, SLOT_BYTES, SegmentError};
 use crate::tier_cache::{MapError, OpenError};
 
@@ -17,6 +17,8 @@ pub struct CacheBuilder {
     no_evict: bool,
     exact: bool,
     leases: bool,
+    spaces: Option<u32>,
+    sums: bool,
     access: Option<Access>,
     any_size: bool,
     any_owner: bool,
@@ -64,7 +66,8 @@ impl CacheBuilder {
         self
     }
 
-    /// Bytes of a block, a power of two from 128 (the default) to 4096. Entries take whole blocks.
+    /// Bytes of a block, a power of two from 128 (the default) to 4096. Entries take whole blocks. A value of many blocks is stored
+    /// faster the fewer there are: with blocks of 1024 bytes in about a quarter of the time, within twice that of a plain copy.
     pub fn block(mut self, bytes: usize) -> Self {
         self.block = Some(bytes);
         self
@@ -83,6 +86,12 @@ impl CacheBuilder {
         self
     }
 
+    /// Namespaces there can be beside the unnamed one, up to 65,535, each for 128 bytes: by default as many as a 64th of the capacity holds.
+    pub fn namespaces(mut self, most: u32) -> Self {
+        self.spaces = Some(most);
+        self
+    }
+
     /// Nothing is ever evicted: a set that finds no room returns [`CacheError::Full`](super::CacheError::Full).
     pub fn no_evict(mut self) -> Self {
         self.no_evict = true;
@@ -96,7 +105,14 @@ impl CacheBuilder {
         self
     }
 
-    /// Values can be leased, that is read where they lie ([`CacheHandle::lease`](super::CacheHandle::lease)); stores take a little longer.
+    /// Every entry has a sum (CRC-32C) over its key, its value and where it belongs, which every lookup verifies: what was damaged in memory or in the
+    /// file is [`CacheError::Corrupt`](super::CacheError::Corrupt), not a wrong value. Takes 8 bytes per block, and gets take longer.
+    pub fn checksums(mut self) -> Self {
+        self.sums = true;
+        self
+    }
+
+    /// Values can be leased, that is read where they lie ([`Handle::lease`](super::Handle::lease)); stores take a little longer.
     pub fn leases(mut self) -> Self {
         self.leases = true;
         self
@@ -144,8 +160,16 @@ impl CacheBuilder {
             leases: self.leases,
             capacity: capacity as u64,
             processes: self.processes.unwrap_or(fair),
+            spaces: self.spaces(capacity),
+            sums: self.sums,
             reserved: Reserved::NONE,
         }
+    }
+
+    /// The unnamed one included.
+    fn spaces(&self, capacity: usize) -> u32 {
+        let fair = (capacity / 64 / (SPACE_WORDS * 8)).max(64).min(MAX_SPACES as usize);
+        self.spaces.map_or(fair as u32, |most| most.saturating_add(1)).min(MAX_SPACES + 1)
     }
 
     pub(super) fn sizes(&self) -> Result<Sizes, OpenError> {
@@ -249,6 +273,8 @@ impl CacheBuilder {
             ("no eviction", flag(self.no_evict), !sizes.evicts as u64),
             ("exact recency", flag(self.exact), (sizes.pace == 0) as u64),
             ("leases", flag(self.leases), sizes.leases as u64),
+            ("namespaces", self.spaces.map(u64::from), sizes.spaces as u64 - 1),
+            ("checksums", flag(self.sums), sizes.sums as u64),
             ("mode", access, cache.mode() as u64),
         ];
         let differs =

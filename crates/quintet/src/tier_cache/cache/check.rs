@@ -9,6 +9,7 @@
 //! | K5 | heads + further blocks + free blocks = blocks; every free block is offered |
 //! | K6 | the seats together count as many entries as there are heads |
 //! | K7 | every head has an age, so that the hand finds it |
+//! | K8 | every head has its sum, in a cache with sums |
 
 use super::TierCache;
 use super::block::{Block, Meta, Pieces, chain};
@@ -34,6 +35,7 @@ pub struct CheckReport {
 impl TierCache {
     /// Verifies every invariant. Nobody may write meanwhile; [`TierCache::recover`] first if peers died.
     pub fn check(&self) -> Result<CheckReport, String> {
+        self.rest();
         let (view, map) = (self.view(), self.map());
         residue(&map)?;
         let mut heads = HashSet::new();
@@ -46,7 +48,7 @@ impl TierCache {
                 }
                 let home = home_of(&map, slice, position, cell)?;
                 let key = view.check_head(cell, home)?;
-                if !keys.insert(key) {
+                if key.is_some_and(|key| !keys.insert(key)) {
                     return Err(format!("K3: the key of {cell:?} is there twice"));
                 }
                 if !heads.insert(cell.link.record) {
@@ -59,8 +61,8 @@ impl TierCache {
 }
 
 impl View<'_> {
-    /// K2, K7; returns namespace and key.
-    fn check_head(&self, cell: Cell, home: usize) -> Result<(u32, Vec<u8>), String> {
+    /// K2, K7; returns namespace and key, unless it is outlived by its namespace.
+    fn check_head(&self, cell: Cell, home: usize) -> Result<Option<(u32, Vec<u8>)>, String> {
         let wrong = |what: &str| Err(format!("{what}: {cell:?} of bucket {home}"));
         let Ok(record) = self.memory.record(cell.link.record) else {
             return wrong("K2: no such block");
@@ -80,16 +82,24 @@ impl View<'_> {
         let block = Block::of(record);
         let meta = block.meta();
         let mut key = Vec::new();
-        if meta.value() > self.sizes.max_value as usize
+        if meta.value() > self.sizes.longest()
             || !Target::take(&mut key, meta.key(), &mut Pieces::of(self.memory, block))
         {
             return wrong("K4: lengths");
         }
-        let input = self.input(meta.space(), &key);
+        if !self.has_sum(cell.link, block) {
+            return wrong("K8: another sum");
+        }
+        let generation = block.next_and_space().1;
+        if generation != self.space_generation(meta.space()) {
+            // Outlived. Its namespace may have been removed and another one have its number: then its keys are hashed otherwise.
+            return Ok(None);
+        }
+        let input = self.input(self.space_of(meta.space()), &key);
         if input.hash() != cell.key || input.bucket() as usize != home {
             return wrong("K2: the key has another hash");
         }
-        Ok((meta.space(), key))
+        Ok(Some((meta.space(), key)))
     }
 
     /// K3 to K6.

@@ -15,7 +15,7 @@
 //! **T3.** A handle looks at the clock after so many operations as it makes in some ten milliseconds, 64 at most. One that has been idle
 //! may stamp so many uses with the tick of its last look, as if they had happened then.
 
-use super::handle::CacheHandle;
+use super::handle::Handle;
 use super::layout::{MARK_LEVELS, MARKS, Reserved};
 use super::view::{Global, View};
 use crate::region::shm::Segment;
@@ -200,7 +200,7 @@ impl Watch {
     }
 }
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// An operation: now and then it looks at the clock.
     #[inline(always)]
     pub(super) fn pass_time(&mut self) {
@@ -216,6 +216,7 @@ impl CacheHandle<'_> {
         // A clock that was set makes the stride short for once.
         let wall = Segment::wall_ms();
         self.watch.look(wall);
+        self.report_hits();
         self.view.mark_moment(self.view.moment(wall));
     }
 }

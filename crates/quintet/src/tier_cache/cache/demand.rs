@@ -1,7 +1,7 @@
 //! Evictions that somebody asks for: the oldest, the unused, those of one bucket. What leaves is returned, and goes to the sink if there is one.
 
 use super::error::CacheError;
-use super::handle::CacheHandle;
+use super::handle::Handle;
 use super::read::current;
 use super::sink::Departed;
 use super::view::{Age, View};
@@ -42,7 +42,7 @@ impl View<'_> {
     }
 }
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// Claims are made for the seat, before anything that would refuse a handle of the parent.
     fn begin_eviction(&self) -> Result<(), CacheError> {
         self.inner.begin_read()?;

@@ -33,8 +33,12 @@ pub enum CacheError {
     Forked,
     /// Every namespace is in use.
     TooManyNamespaces,
+    /// The namespace that the handle works in has been removed.
+    NoNamespace,
     /// The cache was made without leases, or the handle holds as many as it can.
     NoLeases,
+    /// The calling thread computes the value itself, further out: it would wait for ever.
+    Nested,
     /// The sink refused an entry, which therefore stays.
     Sink(String),
     /// The cache was made by an older version, whose format lacks what the operation needs.
@@ -43,6 +47,30 @@ pub enum CacheError {
     Format(String),
     /// The memory holds what no operation writes.
     Corrupt(&'static str),
+}
+
+impl CacheError {
+    /// A number for each kind of error, for other languages. It never changes, and none is used again.
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::KeyTooLarge { .. } => 1,
+            Self::ValueTooLarge { .. } => 2,
+            Self::Full => 3,
+            Self::Busy => 4,
+            Self::NotANumber => 5,
+            Self::ReadOnly => 6,
+            Self::NoSeat => 7,
+            Self::Forked => 8,
+            Self::TooManyNamespaces => 9,
+            Self::NoNamespace => 10,
+            Self::NoLeases => 11,
+            Self::Nested => 12,
+            Self::Sink(_) => 13,
+            Self::OldFormat => 14,
+            Self::Format(_) => 15,
+            Self::Corrupt(_) => 16,
+        }
+    }
 }
 
 impl From<MapError> for CacheError {
@@ -74,11 +102,17 @@ impl fmt::Display for CacheError {
                 out.write_str("not a number: the value is no decimal number of 64 bits")
             }
             Self::ReadOnly => out.write_str("read-only: attach for writing"),
-            Self::TooManyNamespaces => {
-                out.write_str("too many namespaces: reuse one, or flush and prefix keys instead")
+            Self::TooManyNamespaces => out.write_str(
+                "too many namespaces: remove one, or create the cache with room for more",
+            ),
+            Self::NoNamespace => {
+                out.write_str("no namespace: it has been removed; ask for it by its name again")
             }
             Self::NoLeases => out.write_str(
                 "no lease: create the cache with leases, or end one of this handle's first",
+            ),
+            Self::Nested => out.write_str(
+                "nested: this thread is computing the value already; do not ask for it inside its own computation",
             ),
             Self::Sink(why) => write!(out, "the sink refused: {why}"),
             Self::OldFormat => out.write_str(

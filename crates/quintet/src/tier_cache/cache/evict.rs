@@ -13,7 +13,7 @@
 
 use super::block::Block;
 use super::error::CacheError;
-use super::handle::CacheHandle;
+use super::handle::Handle;
 use super::stats::Count;
 use super::view::{Age, DEADLINE_MS, Global, View};
 use crate::sync::Ordering;
@@ -201,7 +201,17 @@ impl View<'_> {
     }
 }
 
-impl CacheHandle<'_> {
+impl View<'_> {
+    /// Blocks of the entry that a link names, as far as it is still there.
+    pub(super) fn blocks_of(&self, link: Link) -> usize {
+        super::read::current(self, link).map_or(0, |record| {
+            let meta = Block::of(record).meta();
+            self.sizes.blocks_for(meta.key(), meta.value())
+        })
+    }
+}
+
+impl Handle<'_> {
     /// Finds `need` free blocks, evicting as long as there are too few. They belong to nobody yet.
     pub(super) fn gather_blocks(&mut self, need: usize) -> Result<(), CacheError> {
         let view = self.view;
@@ -212,23 +222,29 @@ impl CacheHandle<'_> {
             }
         }
         let mut wait = Wait::new(self.inner.timeout);
+        let mut looks = false;
+        let mut kept = 0;
         // What is freed may be taken by others, again and again: a bound, though nobody should reach it.
         for _ in 0..4 * view.sizes.blocks as usize {
+            self.blocks.truncate(kept);
             view.find_kept(&mut self.inner.kept, need, &mut self.blocks);
-            if self.blocks.len() < need && self.is_worth_looking() {
+            kept = self.blocks.len();
+            if kept < need && (self.is_worth_looking() || looks) {
                 view.find_free(self.cursor, need, &mut self.blocks);
                 if let Some(&last) = self.blocks.last() {
                     self.cursor = last;
                 }
                 self.dry = if self.blocks.len() < need { DRY_SETS } else { 0 };
             }
-            if self.blocks.len() >= need {
+            let short = need - self.blocks.len().min(need);
+            if short == 0 {
                 return Ok(());
             }
             if self.reclaim(self.spares())? {
                 self.dry = 0;
-            } else if !self.spares() && self.evict_one()? {
-                self.forced_out += 1;
+            } else if !self.spares() && self.evict_blocks(short)? {
+                // One is kept, the others are where everybody looks.
+                looks = short > 1;
             } else if !self.reclaim(true)? && !self.find_hidden()? {
                 // Where entries can be evicted and none is there, others have just done so: soon there will be blocks or entries.
                 if self.spares() || wait.pause().is_err() {
@@ -247,8 +263,21 @@ impl CacheHandle<'_> {
         self.dry == 0 || self.spares()
     }
 
-    /// Evicts the entry that was used least recently. False if there is none.
-    pub(super) fn evict_one(&mut self) -> Result<bool, CacheError> {
+    /// Evicts the entries that were used least recently, until they had `short` blocks. False if there is none.
+    fn evict_blocks(&mut self, short: usize) -> Result<bool, CacheError> {
+        let mut freed = 0;
+        while freed < short {
+            match self.evict_one()? {
+                0 => break,
+                blocks => freed += blocks,
+            }
+            self.forced_out += 1;
+        }
+        Ok(freed > 0)
+    }
+
+    /// Evicts the entry that was used least recently, and with a sink some more. Returns how many blocks they had: 0 if there is none.
+    pub(super) fn evict_one(&mut self) -> Result<usize, CacheError> {
         let view = self.view;
         // Victims that somebody else holds or claims just now: the next in age takes their place.
         let mut shunned = Vec::new();
@@ -256,19 +285,21 @@ impl CacheHandle<'_> {
         loop {
             let Some(victim) = view.next_victim(&mut self.ring, &shunned) else {
                 if shunned.is_empty() {
-                    return Ok(false);
+                    return Ok(0);
                 }
                 wait.pause()?;
                 shunned.clear();
                 continue;
             };
-            if self.put_out_for_room(victim)? {
+            let spared = self.spares_flight(victim);
+            let freed = if spared { 0 } else { self.put_out_for_room(victim)? };
+            if freed > 0 {
                 self.cursor = victim.record;
                 // The next one's bucket, while this one's block is filled.
                 if let Some(input) = self.ring.last().and_then(|link| view.entry_input(link)) {
                     view.memory.expect_bucket(input.bucket());
                 }
-                return Ok(true);
+                return Ok(freed);
             }
             shunned.push(victim.record);
         }
@@ -294,7 +325,8 @@ impl CacheHandle<'_> {
         let Ok(record) = view.memory.record(victim.record) else { return Ok(false) };
         let outlived = {
             let block = Block::of(record);
-            view.is_outlived(block, block.meta())
+            // A flight that is over counts as one that has expired.
+            view.is_flight(victim) || view.is_outlived(block, block.meta())
         };
         let judge = |link: Link| match link == victim {
             true => Verdict::Present,

@@ -7,6 +7,8 @@
 //! **F3.** A further block whose head is not of the generation it names, prepared or live, is an orphan: whoever finds it may
 //! free it, by exchange. Crashes leave such blocks, and lost bits; [`sweep`](super::sweep) finds both.
 //! **F4.** A further block is named by its predecessor before it is taken, and names its head before it counts as chained.
+//! **F5.** One search looks at each word of bits once. Who has to search again forgets what the bits showed before and keeps only what
+//! its handle had kept: so an entry of n blocks costs n looks, not n².
 
 use super::block::{Block, chain, owner_word};
 use super::lease::LIMBO;
@@ -20,14 +22,38 @@ use crate::tier_cache::step::{
 };
 use crate::tier_cache::word::{Link, RecordState, RecordWord};
 
+/// Blocks whose bits lie in one word, collected to be changed together: most of a long entry's are neighbours.
+#[derive(Default)]
+struct Runs {
+    word: usize,
+    blocks: u64,
+}
+
+impl Runs {
+    /// Adds a block; returns the last run if the block begins another.
+    fn add(&mut self, block: u32) -> Option<(usize, u64)> {
+        let (word, bit) = (block as usize / 64, 1 << (block % 64));
+        if word == self.word {
+            self.blocks |= bit;
+            return None;
+        }
+        let last = std::mem::replace(self, Self { word, blocks: bit });
+        (last.blocks != 0).then_some((last.word, last.blocks))
+    }
+}
+
 impl<'a> View<'a> {
     /// Says that a block is free.
     pub(super) fn offer(&self, block: u32) {
-        let word = block as usize / 64;
+        self.offer_all(block as usize / 64, 1 << (block % 64));
+    }
+
+    /// Says that these blocks of a word of bits are free.
+    fn offer_all(&self, word: usize, blocks: u64) {
         let (Some(bits), Some(summary)) = (self.bits.get(word), self.summary.get(word / 64)) else {
             return;
         };
-        add_bits(Point::FreeBit, bits, 1 << (block % 64));
+        add_bits(Point::FreeBit, bits, blocks);
         let mark = 1 << (word % 64);
         // ORDERING: Relaxed: a hint.
         if summary.load(Ordering::Relaxed) & mark == 0 {
@@ -37,8 +63,15 @@ impl<'a> View<'a> {
 
     /// The bit says free and the block says otherwise, or it has just been taken.
     pub(super) fn withdraw(&self, block: u32) {
-        if let Some(bits) = self.bits.get(block as usize / 64) {
-            clear_bits(Point::FreeBit, bits, 1 << (block % 64));
+        self.withdraw_all(block as usize / 64, 1 << (block % 64));
+    }
+
+    /// These blocks of a word of bits have been taken. One that its last user kept was never offered.
+    fn withdraw_all(&self, word: usize, blocks: u64) {
+        let Some(bits) = self.bits.get(word) else { return };
+        // ORDERING: Relaxed: a hint.
+        if bits.load(Ordering::Relaxed) & blocks != 0 {
+            clear_bits(Point::FreeBit, bits, blocks);
         }
     }
 
@@ -93,10 +126,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Free blocks from `cursor` on, at most `most` in all, into `found`. They belong to nobody yet.
+    /// Free blocks from `cursor` on, at most `most` in all, behind those that are `found` already: few, that their handle kept.
+    /// They belong to nobody yet. Every word of bits is looked at once, so that no block is found twice (F5).
     pub(super) fn find_free(&self, cursor: u32, most: usize, found: &mut Vec<u32>) {
         let first = cursor as usize / 64;
-        self.search_word(first, most, found);
+        let kept = found.len();
+        self.search_word(first, most, kept, found);
         let groups = self.summary.len();
         for step in 0..groups {
             if found.len() >= most {
@@ -108,7 +143,7 @@ impl<'a> View<'a> {
             while marks != 0 && found.len() < most {
                 let word = group * 64 + marks.trailing_zeros() as usize;
                 marks &= marks - 1;
-                if word != first && !self.search_word(word, most, found) {
+                if word != first && !self.search_word(word, most, kept, found) {
                     self.unmark(word);
                 }
             }
@@ -116,7 +151,7 @@ impl<'a> View<'a> {
     }
 
     /// False if the word has no bits at all.
-    fn search_word(&self, word: usize, most: usize, found: &mut Vec<u32>) -> bool {
+    fn search_word(&self, word: usize, most: usize, kept: usize, found: &mut Vec<u32>) -> bool {
         let Some(place) = self.bits.get(word) else { return false };
         // ORDERING: Acquire; partner: `offer`.
         let bits = place.load(Ordering::Acquire);
@@ -124,7 +159,7 @@ impl<'a> View<'a> {
         while rest != 0 && found.len() < most {
             let block = word as u32 * 64 + rest.trailing_zeros();
             rest &= rest - 1;
-            if self.confirm(block) && !found.contains(&block) {
+            if self.confirm(block) && !found[..kept].contains(&block) {
                 found.push(block);
             }
         }
@@ -144,8 +179,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Takes a free block for `seat`. `None` if somebody was faster.
-    pub(super) fn take(&self, seat: u32, block: u32, word: RecordWord) -> Option<Record<'a>> {
+    /// Takes a free block for `seat`. `None` if somebody was faster. Whoever takes it withdraws its bit, sooner or later.
+    fn take(&self, seat: u32, block: u32, word: RecordWord) -> Option<Record<'a>> {
         let record = self.memory.record(block).ok()?;
         if !exchange(Point::TakeRecord, record.word(), word.0, word.prepared(seat).0) {
             return None;
@@ -153,18 +188,43 @@ impl<'a> View<'a> {
         // ORDERING: Release fence: whoever reads a word we store into the block and then passes its own Acquire fence also
         // sees that the generation of the block's last entry has moved on. Partner: the fence in `View::attempt`.
         fence(Ordering::Release);
-        // ORDERING: Relaxed: a hint. A block its last user kept was never offered.
-        let bits =
-            self.bits.get(block as usize / 64).map_or(0, |word| word.load(Ordering::Relaxed));
-        if bits >> (block % 64) & 1 == 1 {
-            self.withdraw(block);
-        }
         Some(record)
+    }
+
+    /// Takes a free block to begin an entry with. `None` if somebody was faster.
+    pub(super) fn take_head(&self, seat: u32, block: u32, word: RecordWord) -> Option<Record<'a>> {
+        let record = self.take(seat, block, word)?;
+        self.withdraw(block);
+        Some(record)
+    }
+
+    /// Takes the further blocks of the entry that begins at `head`, whose word names the first of them. `None` if somebody was
+    /// faster with one: those taken so far are the head's.
+    pub(super) fn take_all_further(
+        &self,
+        seat: u32,
+        head: Link,
+        named: (&'a AtomicU64, u64),
+        blocks: &[u32],
+    ) -> Option<Vec<Block<'a>>> {
+        let mut taken = Vec::with_capacity(blocks.len());
+        let mut named = named;
+        let mut runs = Runs::default();
+        for &block in blocks {
+            let Some(next) = self.take_further(seat, head, named, block) else { break };
+            named = (next.chain_next_word(), 0);
+            taken.push(next);
+            if let Some((word, run)) = runs.add(block) {
+                self.withdraw_all(word, run);
+            }
+        }
+        self.withdraw_all(runs.word, runs.blocks);
+        (taken.len() == blocks.len()).then_some(taken)
     }
 
     /// Takes a further block for the entry that begins at `head` (F4). `named`: the predecessor's word for it, and
     /// what else that word says.
-    pub(super) fn take_further(
+    fn take_further(
         &self,
         seat: u32,
         head: Link,
@@ -211,20 +271,26 @@ impl<'a> View<'a> {
         if !keeps {
             self.offer(link.record);
         }
-        for (block, word) in further {
-            self.free_further(block, RecordWord(word));
-        }
+        self.free_further(&further);
         Ok(())
     }
 
-    /// Frees a chained block as it was seen. False if somebody else has.
-    pub(super) fn free_further(&self, block: u32, word: RecordWord) -> bool {
-        let Ok(record) = self.memory.record(block) else { return false };
-        let freed = exchange(Point::Unchain, record.word(), word.0, word.freed().0);
-        if freed {
-            self.offer(block);
+    /// Frees chained blocks as they were seen, as far as nobody else has.
+    pub(super) fn free_further(&self, further: &[(u32, u64)]) {
+        let mut runs = Runs::default();
+        for &(block, word) in further {
+            let Ok(record) = self.memory.record(block) else { continue };
+            let freed = RecordWord(word).freed().0;
+            if !exchange(Point::Unchain, record.word(), word, freed) {
+                continue;
+            }
+            if let Some((word, run)) = runs.add(block) {
+                self.offer_all(word, run);
+            }
         }
-        freed
+        if runs.blocks != 0 {
+            self.offer_all(runs.word, runs.blocks);
+        }
     }
 
     /// Notes the age of a fresh entry, before it is linked: the hand finds every entry.

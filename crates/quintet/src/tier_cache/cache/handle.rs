@@ -4,25 +4,22 @@ use super::TierCache;
 use super::clock::Watch;
 use super::error::CacheError;
 use super::evict::Ring;
-use super::read::{Hit, Nothing, Target, Tried};
+use super::read::{Hit, Nothing, Part, Target, Tried};
+use super::spaces::Space;
 use super::stats::Count;
 use super::view::View;
 use super::write::Entry;
 use crate::sync::fork;
 use crate::tier_cache::MapError;
-use crate::tier_cache::map::{DEFAULT_TIMEOUT, Handle};
+use crate::tier_cache::map::{self, DEFAULT_TIMEOUT};
 use crate::tier_cache::plan::Want;
 use crate::tier_cache::word::InputHash;
 use std::time::Duration;
 
-/// A version of an entry, for [`CacheHandle::compare_and_set`]. Every store makes a new one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Version(pub(super) u64);
-
-/// What a `set` did beside storing the value.
+/// What an insert did beside storing the value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub struct SetReport {
+pub struct Inserted {
     /// The key had a value before.
     pub replaced: bool,
     /// Entries that had to be evicted for it.
@@ -31,11 +28,13 @@ pub struct SetReport {
 
 /// A thread's access to a cache: it owns a seat. `Send`, one per thread.
 #[derive(Debug)]
-pub struct CacheHandle<'c> {
+pub struct Handle<'c> {
     pub(super) cache: &'c TierCache,
-    pub(super) inner: Handle<'c>,
+    pub(super) inner: map::Handle<'c>,
     pub(super) view: View<'c>,
-    pub(super) space: u32,
+    pub(super) space: Space,
+    /// Hits of this seat that the namespace knows of.
+    pub(super) reported: u64,
     pub(super) blocks: Vec<u32>,
     pub(super) cursor: u32,
     pub(super) ring: Ring,
@@ -47,21 +46,24 @@ pub struct CacheHandle<'c> {
     /// When this handle last asked who is alive.
     pub(super) asked: u64,
     pub(super) watch: Watch,
+    /// The forks before it, as long as the quick half of a lookup will do: it verifies no sums.
     forks: usize,
 }
 
-impl<'c> CacheHandle<'c> {
-    pub(super) fn new(cache: &'c TierCache, inner: Handle<'c>) -> Self {
+impl<'c> Handle<'c> {
+    pub(super) fn new(cache: &'c TierCache, inner: map::Handle<'c>) -> Self {
         let view = cache.view();
         view.set_claiming(inner.number, false);
         view.mark_time();
         // Handles begin their searches for free blocks far from one another.
         let cursor = inner.number as u64 * view.sizes.blocks as u64 / view.sizes.seats as u64;
+        let reported = view.counted(inner.number, Count::Hits);
         Self {
             cache,
             inner,
             view,
-            space: 0,
+            space: Space::default(),
+            reported,
             blocks: Vec::new(),
             cursor: cursor as u32,
             ring: Ring::default(),
@@ -72,7 +74,7 @@ impl<'c> CacheHandle<'c> {
             patience: super::flight::DEFAULT_PATIENCE,
             asked: 0,
             watch: Watch::new(),
-            forks: fork::seen().0,
+            forks: if view.sizes.sums { usize::MAX } else { fork::seen().0 },
         }
     }
 
@@ -119,8 +121,20 @@ impl<'c> CacheHandle<'c> {
         key: &[u8],
         target: &mut impl Target,
     ) -> Result<Option<Hit>, CacheError> {
+        self.read_slow_in(self.space, input, key, target)
+    }
+
+    /// The same, in any namespace.
+    pub(super) fn read_slow_in(
+        &self,
+        space: Space,
+        input: InputHash,
+        key: &[u8],
+        target: &mut impl Target,
+    ) -> Result<Option<Hit>, CacheError> {
+        self.inner.begin_read()?;
         let (map, timeout) = (&self.inner.map, self.inner.timeout);
-        self.view.read_slow(Some(map), timeout, input, self.space, key, target)
+        self.view.read_slow(Some(map), timeout, input, space, key, target)
     }
 
     fn entry<'e>(&self, key: &'e [u8], value: &'e [u8], ttl: Option<Duration>) -> Entry<'e> {
@@ -134,7 +148,7 @@ impl<'c> CacheHandle<'c> {
         Ok(self.get_into(key, &mut value)?.then_some(value))
     }
 
-    /// Like [`CacheHandle::get`], into a buffer of the caller's, whose content is replaced. False: absent, and the buffer's content is not
+    /// Like [`Handle::get`], into a buffer of the caller's, whose content is replaced. False: absent, and the buffer's content is not
     /// meaningful.
     #[inline]
     pub fn get_into(
@@ -161,15 +175,27 @@ impl<'c> CacheHandle<'c> {
         Ok(true)
     }
 
-    /// The value and its version.
+    /// Like [`Handle::get`], into a slice: as much of the value as fits, and how long it is. `None`: absent, and what the slice holds is not meaningful.
+    pub fn get_into_slice(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: &mut [u8],
+    ) -> Result<Option<usize>, CacheError> {
+        let mut part = Part { place: value, length: 0 };
+        let Some(hit) = self.read(key.as_ref(), &mut part)? else { return Ok(None) };
+        self.view.touch(hit.link, hit.tick, self.view.tick_of_access());
+        Ok(Some(part.length))
+    }
+
+    /// The value and its version, for [`Handle::compare_exchange`]. Every store makes a new one.
     pub fn get_versioned(
         &mut self,
         key: impl AsRef<[u8]>,
-    ) -> Result<Option<(Vec<u8>, Version)>, CacheError> {
+    ) -> Result<Option<(Vec<u8>, u64)>, CacheError> {
         let mut value = Vec::new();
         let Some(hit) = self.read(key.as_ref(), &mut value)? else { return Ok(None) };
         self.view.touch(hit.link, hit.tick, self.view.tick_of_access());
-        Ok(Some((value, Version(hit.link.word()))))
+        Ok(Some((value, hit.link.word())))
     }
 
     /// The value of a key, without counting as a use of it.
@@ -179,26 +205,26 @@ impl<'c> CacheHandle<'c> {
     }
 
     /// Is the key there? Does not count as a use of it.
-    pub fn contains(&mut self, key: impl AsRef<[u8]>) -> Result<bool, CacheError> {
+    pub fn contains_key(&mut self, key: impl AsRef<[u8]>) -> Result<bool, CacheError> {
         Ok(self.read(key.as_ref(), &mut Nothing)?.is_some())
     }
 
     /// Stores a value, whether the key is there or not.
-    pub fn set(
+    pub fn insert(
         &mut self,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
-    ) -> Result<SetReport, CacheError> {
-        self.set_for(key, value, None)
+    ) -> Result<Inserted, CacheError> {
+        self.insert_for(key, value, None)
     }
 
     /// Stores a value that expires after `ttl`, if that is given.
-    pub fn set_for(
+    pub fn insert_for(
         &mut self,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
         ttl: Option<Duration>,
-    ) -> Result<SetReport, CacheError> {
+    ) -> Result<Inserted, CacheError> {
         let report = self.put(key.as_ref(), value.as_ref(), ttl, Want::Any)?;
         report.map_err(CacheError::from)
     }
@@ -209,7 +235,7 @@ impl<'c> CacheHandle<'c> {
         value: &[u8],
         ttl: Option<Duration>,
         want: Want,
-    ) -> Result<Result<SetReport, MapError>, CacheError> {
+    ) -> Result<Result<Inserted, MapError>, CacheError> {
         self.store(self.entry(key, value, ttl), want)
     }
 
@@ -218,15 +244,34 @@ impl<'c> CacheHandle<'c> {
         &mut self,
         entry: Entry<'_>,
         want: Want,
-    ) -> Result<Result<SetReport, MapError>, CacheError> {
+    ) -> Result<Result<Inserted, MapError>, CacheError> {
         self.forced_out = 0;
         self.pass_time();
         let placed = self.place(entry, want)?;
         let forced = self.inner.frame.plan.out.is_some() as u32;
         Ok(placed.map(|placed| {
             self.view.count(self.inner.number, Count::Sets, 1);
-            SetReport { replaced: placed.replaced, evicted: self.forced_out + forced }
+            Inserted { replaced: placed.replaced, evicted: self.forced_out + forced }
         }))
+    }
+
+    /// Removes a key and returns its value.
+    pub fn pop(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, CacheError> {
+        let key = key.as_ref();
+        let mut value = Vec::new();
+        loop {
+            let Some(hit) = self.read(key, &mut value)? else { return Ok(None) };
+            // Replaced or removed meanwhile: what is there now is another value.
+            if self.take_exactly(self.space, key, hit.link)? {
+                self.view.count(self.inner.number, Count::Removes, 1);
+                return Ok(Some(value));
+            }
+        }
+    }
+
+    /// Removes many keys. Returns how many were there.
+    pub fn remove_many<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<usize, CacheError> {
+        keys.iter().try_fold(0, |count, key| Ok(count + self.remove(key)? as usize))
     }
 
     /// Removes a key. False if it was absent.
@@ -236,10 +281,11 @@ impl<'c> CacheHandle<'c> {
     }
 }
 
-impl Drop for CacheHandle<'_> {
+impl Drop for Handle<'_> {
     fn drop(&mut self) {
         // In a forked child they are the parent's to offer.
         if self.inner.begin_read().is_ok() {
+            self.report_hits();
             let kept = self.inner.kept.drain(..).chain(self.blocks.drain(..));
             kept.for_each(|block| self.view.offer_kept(block));
             if self.view.sizes.leases {
@@ -251,15 +297,15 @@ impl Drop for CacheHandle<'_> {
 
 /// Read access that stores nothing at all: no seat, no recency, no counters, no recovery.
 #[derive(Debug, Clone, Copy)]
-pub struct CacheReader<'c> {
+pub struct Reader<'c> {
     view: View<'c>,
-    pub(super) space: u32,
+    pub(super) space: Space,
     timeout: Duration,
 }
 
-impl<'c> CacheReader<'c> {
+impl<'c> Reader<'c> {
     pub(super) fn new(view: View<'c>) -> Self {
-        Self { view, space: 0, timeout: DEFAULT_TIMEOUT }
+        Self { view, space: Space::default(), timeout: DEFAULT_TIMEOUT }
     }
 
     /// Sets how long a miss waits for a writer of its bucket. Behind a dead one it returns [`CacheError::Busy`] then.
@@ -278,7 +324,7 @@ impl<'c> CacheReader<'c> {
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool, CacheError> {
         let (view, space, key) = (self.view, self.space, key.as_ref());
         let input = view.input(space, key);
-        if view.quick(space, key, value).is_some() {
+        if !view.sizes.sums && view.quick(space, key, value).is_some() {
             return Ok(true);
         }
         Ok(match view.read_all(input, space, key, value) {

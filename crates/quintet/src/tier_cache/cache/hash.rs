@@ -24,10 +24,10 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(padded)
 }
 
-/// Hashes a key of a namespace.
+/// Hashes a key. The salt is its namespace's, 0 for the unnamed one; its low bits are the length's.
 #[inline(always)]
-pub(crate) fn hash(seed: u64, space: u32, key: &[u8]) -> u64 {
-    let mut state = fold(seed ^ A, (space as u64) << 32 ^ key.len() as u64 ^ B);
+pub(crate) fn hash(seed: u64, salt: u64, key: &[u8]) -> u64 {
+    let mut state = fold(seed ^ A, salt ^ key.len() as u64 ^ B);
     let mut pairs = key.chunks_exact(16);
     for pair in &mut pairs {
         if let (Some(low), Some(high)) = (pair.first_chunk(), pair.last_chunk()) {
@@ -53,7 +53,7 @@ mod tests {
         let known = [of(b""), of(b"a"), of(b"0123456789abcdef"), of(b"0123456789abcdefg")];
         let distinct: std::collections::HashSet<_> = known.iter().collect();
         assert_eq!(distinct.len(), 4);
-        assert_ne!(hash(7, 1, b"a"), of(b"a"), "namespaces differ");
+        assert_ne!(hash(7, 1 << 17, b"a"), of(b"a"), "namespaces differ");
         assert_ne!(hash(8, 0, b"a"), of(b"a"), "seeds differ");
         assert_ne!(of(b"a"), of(b"a\0"), "padding is not part of a key");
     }

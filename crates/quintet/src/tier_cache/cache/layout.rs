@@ -12,17 +12,18 @@ pub(super) const KIND: u64 = u64::from_le_bytes(*b"tiercach");
 /// | format | |
 /// |---|---|
 /// | 1, 2 | of earlier versions, refused |
-/// | 3 | wall time with a floor; slots for as many processes as asked; room for tiers and stores ([`Reserved`]) |
+/// | 3 | everything that is described here, with room for tiers and stores ([`Reserved`]) |
 pub(super) const FORMAT: u64 = 3;
 /// The longest key.
 pub const MAX_KEY: usize = 64 << 10;
 /// Words of statistics per seat.
 pub(super) const STAT_WORDS: usize = 32;
-/// Namespaces, the unnamed one included.
-pub(super) const SPACES: usize = if MODEL { 2 } else { 256 };
-pub(super) const SPACE_WORDS: usize = 8;
-/// Keys that can be computed at once without waiting for one another.
-pub(super) const FLIGHTS: usize = if MODEL { 2 } else { 4096 };
+/// The most namespaces, the unnamed one included.
+pub(super) const MAX_SPACES: u32 = if MODEL { 2 } else { 65_536 };
+/// Words of a namespace: see [`spaces`](super::spaces).
+pub(super) const SPACE_WORDS: usize = 16;
+/// The longest value there can be: lengths have 30 bits.
+pub(super) const MAX_VALUE: usize = (1 << 30) - 1;
 /// Marks of time: of each power of two of spans so many.
 pub(super) const MARKS: usize = 16;
 pub(super) const MARK_LEVELS: usize = if MODEL { 1 } else { 24 };
@@ -47,9 +48,9 @@ pub(super) const FIELDS: [&str; 16] = [
     "tiers",
     "control words",
     "store",
-    "reserved 1",
-    "reserved 2",
-    "reserved 3",
+    "namespaces",
+    "sums",
+    "reserved",
 ];
 
 /// Room that this format keeps for tiers and stores, so that they need no other one. All of it is zero but what is said here.
@@ -111,12 +112,16 @@ pub(crate) struct Sizes {
     /// Bytes that were asked for.
     pub(crate) capacity: u64,
     pub(crate) processes: u32,
+    /// Namespaces, the unnamed one included.
+    pub(crate) spaces: u32,
+    /// Entries have sums.
+    pub(crate) sums: bool,
     pub(crate) reserved: Reserved,
 }
 
 impl Sizes {
     pub(super) fn fields(self) -> [u64; 16] {
-        let [buckets, blocks, seats, block_words, max_value, pace, processes] = [
+        let [buckets, blocks, seats, block_words, max_value, pace, processes, spaces] = [
             self.buckets,
             self.blocks,
             self.seats,
@@ -124,9 +129,10 @@ impl Sizes {
             self.max_value,
             self.pace,
             self.processes,
+            self.spaces,
         ]
         .map(u64::from);
-        let (evicts, leases) = (self.evicts as u64, self.leases as u64);
+        let [evicts, leases, sums] = [self.evicts, self.leases, self.sums].map(u64::from);
         let Reserved { tiers, store } = self.reserved;
         [
             buckets,
@@ -142,8 +148,8 @@ impl Sizes {
             tiers,
             buckets,
             store,
-            0,
-            0,
+            spaces,
+            sums,
             0,
         ]
     }
@@ -170,6 +176,8 @@ impl Sizes {
             capacity: fields[8],
             processes: small(9)?,
             reserved: Reserved { tiers: fields[10], store: fields[12] },
+            spaces: small(13)?,
+            sums: fields[14] != 0,
         };
         sizes.geometry().verify()?;
         // Whatever else would be written back differs from what a creator writes.
@@ -183,7 +191,12 @@ impl Sizes {
                 MapError::Geometry("words of a block: a power of two from 16 to 512").into()
             );
         }
-        if sizes.max_value > 1 << 30 || sizes.most_blocks() > sizes.blocks as usize {
+        if !(1..=MAX_SPACES).contains(&sizes.spaces) {
+            return Err(
+                MapError::Geometry("namespaces: 1 to 65536, the unnamed one included").into()
+            );
+        }
+        if sizes.max_value as usize > MAX_VALUE || sizes.most_blocks() > sizes.blocks as usize {
             return Err(MapError::Geometry("longest value: more than the blocks can hold").into());
         }
         Ok(sizes)
@@ -211,6 +224,11 @@ impl Sizes {
         (self.blocks as usize / (4 * self.seats as usize)).min(16)
     }
 
+    /// The longest value of any entry: a flight's, where values are shorter than that.
+    pub(super) fn longest(self) -> usize {
+        (self.max_value as usize).max(super::flight::HOLDER)
+    }
+
     /// Blocks of the longest value under a short key. A long key takes away from the value.
     pub(super) fn most_blocks(self) -> usize {
         self.blocks_for(256, self.max_value as usize)
@@ -224,11 +242,11 @@ pub(super) struct Offsets {
     pub(super) stats: usize,
     pub(super) leases: usize,
     pub(super) spaces: usize,
-    pub(super) flights: usize,
     pub(super) marks: usize,
     pub(super) summary: usize,
     pub(super) bits: usize,
     pub(super) ages: usize,
+    pub(super) sums: usize,
     /// Kept for stores: empty.
     #[allow(dead_code)]
     pub(super) versions: usize,
@@ -245,6 +263,11 @@ impl Sizes {
 
     pub(super) fn summary_words(self) -> usize {
         self.bit_words().div_ceil(64)
+    }
+
+    /// Words of the sums: one for each block, since each has its own writer.
+    pub(super) fn sum_words(self) -> usize {
+        if self.sums { self.blocks as usize } else { 0 }
     }
 
     /// Words that mark the passing of time.
@@ -270,12 +293,12 @@ impl Sizes {
             seats: array(seats * SEAT_WORDS * 8),
             stats: array(seats * STAT_WORDS * 8),
             leases: array(seats * SEAT_LEASES * 8),
-            spaces: array(SPACES * SPACE_WORDS * 8),
-            flights: array(FLIGHTS * 8),
+            spaces: array(self.spaces as usize * SPACE_WORDS * 8),
             marks: array(self.marks() * 8),
             summary: array(self.summary_words() * 8),
             bits: array(self.bit_words() * 8),
             ages: array(self.blocks as usize * 8),
+            sums: array(self.sum_words() * 8),
             versions: array(self.reserved.versions(self.blocks as usize)),
             controls: array(self.buckets as usize * 8),
             cells: array(self.geometry().cells() * size_of::<AtomicPair>()),

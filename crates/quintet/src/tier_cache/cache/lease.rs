@@ -12,7 +12,7 @@
 
 use super::block::{Block, Pieces, chain};
 use super::error::CacheError;
-use super::handle::{CacheHandle, Version};
+use super::handle::Handle;
 use super::layout::SEAT_LEASES;
 use super::read::{Nothing, Target, Tried, current};
 use super::view::View;
@@ -52,9 +52,7 @@ impl<'a> View<'a> {
         let further = chain(self.memory, self.sizes, link).unwrap_or_default();
         if exchange(Point::Lease, record.word(), word.0, word.freed().0) {
             self.offer(link.record);
-            for (block, word) in further {
-                self.free_further(block, RecordWord(word));
-            }
+            self.free_further(&further);
         }
     }
 
@@ -104,7 +102,7 @@ pub struct Lease<'h> {
     handle: PhantomData<&'h ()>,
 }
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// Pins the value of a key. At most eight at a time per handle; the cache must have been made with leases. Counts as a use.
     pub fn lease(&self, key: impl AsRef<[u8]>) -> Result<Option<Lease<'_>>, CacheError> {
         let (view, key) = (self.view, key.as_ref());
@@ -161,8 +159,8 @@ impl Lease<'_> {
     }
 
     /// The version of the value.
-    pub fn version(&self) -> Version {
-        Version(self.link.word())
+    pub fn version(&self) -> u64 {
+        self.link.word()
     }
 
     /// A copy of the value.
@@ -172,6 +170,20 @@ impl Lease<'_> {
             value.take(len, &mut pieces);
         }
         value
+    }
+
+    /// The value where it lies, if that is in one piece: so it is if key and value fit into a block with 56 bytes to spare.
+    ///
+    /// # Safety
+    /// As of [`Lease::chunks`].
+    pub unsafe fn contiguous(&self) -> Option<&[u8]> {
+        // SAFETY: the caller's promise.
+        let chunks = unsafe { self.chunks() };
+        match chunks[..] {
+            [] => Some(&[]),
+            [whole] => Some(whole),
+            _ => None,
+        }
     }
 
     /// The value, piece by piece, where it lies.

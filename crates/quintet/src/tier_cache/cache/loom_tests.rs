@@ -35,12 +35,12 @@ fn model(body: impl Fn() + Sync + Send + 'static) {
 fn loom_cache_a_copy_is_of_one_entry() {
     model(|| {
         let cache = cache(sizes(1));
-        cache.handle().unwrap().set("a", [1; 8]).unwrap();
+        cache.handle().unwrap().insert("a", [1; 8]).unwrap();
         let other = Arc::clone(&cache);
         let writer = thread::spawn(move || {
             let mut handle = other.handle().unwrap();
             assert!(handle.remove("a").unwrap());
-            handle.set("b", [2; 8]).unwrap();
+            handle.insert("b", [2; 8]).unwrap();
         });
         let seen = cache.reader().get("a").unwrap();
         assert!(matches!(seen.as_deref(), None | Some([1, 1, 1, 1, 1, 1, 1, 1])), "{seen:?}");
@@ -84,7 +84,7 @@ fn loom_cache_a_free_block_is_handed_over() {
 fn loom_cache_a_leased_block_is_not_reused() {
     model(|| {
         let cache = cache(Sizes { leases: true, ..sizes(1) });
-        cache.handle().unwrap().set("a", [1; 8]).unwrap();
+        cache.handle().unwrap().insert("a", [1; 8]).unwrap();
         let view = cache.view();
         let link = Link { record: 0, generation: 0 };
         assert!(super::read::current(&view, link).is_some());
@@ -121,7 +121,7 @@ fn loom_cache_one_computes() {
         let ask = |cache: &TierCache, computed: &AtomicUsize| {
             let mut handle = cache.handle().unwrap();
             handle
-                .get_or_insert_with("a", None, || {
+                .get_or_compute("a", None, || {
                     computed.fetch_add(1, Ordering::Relaxed);
                     vec![1; 8]
                 })
@@ -140,7 +140,7 @@ fn loom_cache_one_computes() {
 fn loom_cache_one_claims() {
     model(|| {
         let cache = cache(Sizes { evicts: true, ..sizes(2) });
-        cache.handle().unwrap().set("a", [1; 8]).unwrap();
+        cache.handle().unwrap().insert("a", [1; 8]).unwrap();
         let link = Link { record: 0, generation: 0 };
         for seat in 0..2 {
             let word = cache.view().memory.seat(seat).unwrap();

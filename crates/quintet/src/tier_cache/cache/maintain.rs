@@ -4,7 +4,7 @@
 
 use super::TierCache;
 use super::error::CacheError;
-use super::handle::CacheHandle;
+use super::handle::Handle;
 use super::view::{Global, View};
 use crate::sync::{Arc, AtomicBool, Ordering, fork, thread};
 use crate::tier_cache::map::Peers;
@@ -39,7 +39,7 @@ impl View<'_> {
     }
 }
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// One round: recovers dead peers, finds their blocks, takes away outlived entries, evicts down to the reserve line.
     pub fn maintain(&mut self) -> Result<Maintained, CacheError> {
         self.inner.begin_read()?;
@@ -55,7 +55,7 @@ impl CacheHandle<'_> {
                 free < handle.view.reserve()
             };
             while done.evicted < EVICTION_STEP && is_short(self) {
-                if !self.evict_one()? {
+                if self.evict_one()? == 0 {
                     break;
                 }
                 done.evicted += 1;

@@ -1,7 +1,7 @@
 //! Many keys at once: the memory of the later ones is on its way while the first is read.
 
 use super::error::CacheError;
-use super::handle::{CacheHandle, SetReport};
+use super::handle::{Handle, Inserted};
 use crate::sync::prefetch::prefetch_read;
 use crate::tier_cache::word::InputHash;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Keys whose memory is asked for ahead.
 const AHEAD: usize = 16;
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// The values of many keys, in their order. As many single gets, not one moment of all.
     pub fn get_many<K: AsRef<[u8]>>(
         &mut self,
@@ -26,11 +26,11 @@ impl CacheHandle<'_> {
     }
 
     /// Stores many values, in their order. As many single sets: the first error ends it.
-    pub fn set_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    pub fn insert_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &mut self,
         entries: &[(K, V)],
         ttl: Option<Duration>,
-    ) -> Result<Vec<SetReport>, CacheError> {
+    ) -> Result<Vec<Inserted>, CacheError> {
         let mut reports = Vec::with_capacity(entries.len());
         for group in entries.chunks(AHEAD) {
             for (key, _) in group {
@@ -38,7 +38,7 @@ impl CacheHandle<'_> {
                 self.view.memory.expect_bucket(input.bucket());
             }
             for (key, value) in group {
-                reports.push(self.set_for(key, value, ttl)?);
+                reports.push(self.insert_for(key, value, ttl)?);
             }
         }
         Ok(reports)

@@ -12,12 +12,16 @@
 //! | `read`, `quick` | certified copies, validated misses; the usual case |
 //! | `write` | the frame of a writing operation |
 //! | `evict`, `demand`, `sink` | recency, the hand, victims; those that somebody asks for; where they go |
-//! | `ops`, `many`, `scan`, `typed` | conditional stores, batches, scans, typed fronts |
+//! | `sums` | what tells a damaged entry |
+//! | `alarm` | wakes tasks that wait for a flight |
+//! | `pool`, `outside` | handles for whoever has none; the operations of the cache itself |
+//! | `ops`, `many`, `scan`, `typed`, `tagged` | conditional stores, batches, scans, typed fronts, values that say what they are |
 //! | `spaces`, `flight`, `lease`, `maintain` | namespaces, single flight, pinned values, the optional thread |
 //! | `sweep` | orphans and outlived entries |
 //! | `clock`, `stats`, `hash`, `error` | what their names say |
 //! | `builder`, `handle` | the public face |
 
+mod alarm;
 mod block;
 mod builder;
 mod check;
@@ -34,13 +38,17 @@ mod lease;
 mod maintain;
 mod many;
 mod ops;
+mod outside;
+mod pool;
 mod quick;
 mod read;
 mod scan;
 mod sink;
 mod spaces;
 mod stats;
+mod sums;
 mod sweep;
+mod tagged;
 mod typed;
 mod view;
 mod write;
@@ -57,15 +65,18 @@ pub use crate::tier_cache::OpenError;
 pub use builder::CacheBuilder;
 pub use check::CheckReport;
 pub use error::CacheError;
-pub use handle::{CacheHandle, CacheReader, SetReport, Version};
+pub use flight::{Begun, Flight};
+pub use handle::{Handle, Inserted, Reader};
 pub use layout::MAX_KEY;
 pub use lease::Lease;
 pub use maintain::{Maintained, Maintenance};
-pub use scan::{Scan, ScannedEntry};
+pub use outside::OwnedHandle;
+pub use scan::{Scan, ScanPage, ScannedEntry};
 pub use sink::{Departed, EvictionSink};
-pub use spaces::Namespace;
+pub use spaces::{Namespace, NamespaceStats};
 pub use stats::CacheStats;
 pub use sweep::Swept;
+pub use tagged::Tagged;
 #[cfg(feature = "serde")]
 pub use typed::{Format, TypedHandle};
 
@@ -75,7 +86,9 @@ use crate::tier_cache::map::{Map, Upper};
 use crate::tier_cache::shared::{settle, verify_machine};
 use crate::tier_cache::step::{Point, add};
 use crate::tier_cache::word::{Link, Owner};
+use alarm::Alarm;
 use layout::{FIELDS, KIND, Sizes, wanted};
+use pool::Pool;
 use std::os::fd::OwnedFd;
 use view::{Global, View};
 
@@ -86,6 +99,14 @@ pub struct TierCache {
     /// Only lent for as long as the cache is: see `view`.
     arrays: View<'static>,
     sink: Option<Box<dyn EvictionSink>>,
+    pool: Pool,
+    alarm: Alarm,
+}
+
+impl Drop for TierCache {
+    fn drop(&mut self) {
+        self.pool.drain().into_iter().for_each(|parked| parked.leave(self));
+    }
 }
 
 /// A process that is attached to a cache.
@@ -201,7 +222,8 @@ impl TierCache {
         // SAFETY: the arrays lie in the mapping, which stays where it is until the segment is dropped, and the view is only lent
         // for as long as the cache that owns the segment is borrowed.
         let arrays = unsafe { std::mem::transmute::<View<'_>, View<'static>>(view) };
-        let entered = Self { segment, sizes, arrays, sink: None };
+        let pool = Pool::new(sizes.seats);
+        let entered = Self { segment, sizes, arrays, sink: None, pool, alarm: Alarm::default() };
         settle(&entered.segment, || {
             entered.map().recover()?;
             // Blocks that only the processes of the former boot knew of.
@@ -220,7 +242,7 @@ impl TierCache {
     }
 
     /// Takes a seat for the calling thread. Dead peers' seats are recovered first if no other is free.
-    pub fn handle(&self) -> Result<CacheHandle<'_>, CacheError> {
+    pub fn handle(&self) -> Result<Handle<'_>, CacheError> {
         if !self.segment.is_writable() {
             return Err(CacheError::ReadOnly);
         }
@@ -228,12 +250,12 @@ impl TierCache {
         let map = self.map();
         // Whoever comes looks after those who went: their seats, and blocks that only they knew to be free.
         map.recover()?;
-        Ok(CacheHandle::new(self, map.handle()?))
+        Ok(Handle::new(self, map.handle()?))
     }
 
     /// Read access without a seat.
-    pub fn reader(&self) -> CacheReader<'_> {
-        CacheReader::new(self.view())
+    pub fn reader(&self) -> Reader<'_> {
+        Reader::new(self.view())
     }
 
     /// Entries, those that have expired unnoticed included. Exact while nobody writes.
@@ -249,6 +271,11 @@ impl TierCache {
     /// What happened since the cache was created, in all processes.
     pub fn stats(&self) -> CacheStats {
         self.view().gather(self.segment.bytes() as u64)
+    }
+
+    /// Bytes of the segment.
+    pub fn memory_bytes(&self) -> usize {
+        self.segment.bytes()
     }
 
     /// The longest value.
@@ -296,7 +323,7 @@ impl TierCache {
 
     /// Removes a cache's name; processes that use it go on undisturbed. What is no cache or other segment of this library is left alone:
     /// [`SegmentError::Foreign`].
-    pub fn remove(place: &Place) -> Result<(), OpenError> {
+    pub fn unlink(place: &Place) -> Result<(), OpenError> {
         Ok(Segment::remove(place)?)
     }
 }

@@ -1,16 +1,16 @@
 //! Operations that ask something of the present entry: one decision under the bucket's control word each.
 
 use super::error::CacheError;
-use super::handle::{CacheHandle, SetReport, Version};
+use super::handle::{Handle, Inserted};
 use super::write::Entry;
 use crate::tier_cache::MapError;
 use crate::tier_cache::plan::Want;
 use crate::tier_cache::word::Link;
 use std::time::Duration;
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// Stores a value if the key is absent. False if it is there.
-    pub fn add(
+    pub fn insert_new(
         &mut self,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
@@ -29,15 +29,15 @@ impl CacheHandle<'_> {
         self.put_if(key.as_ref(), value.as_ref(), ttl, Want::Present)
     }
 
-    /// Stores a value if the key still has the version that [`CacheHandle::get_versioned`] returned. False if it is absent or another.
-    pub fn compare_and_set(
+    /// Stores a value if the key still has the version that [`Handle::get_versioned`] returned. False if it is absent or another.
+    pub fn compare_exchange(
         &mut self,
         key: impl AsRef<[u8]>,
-        version: Version,
+        version: u64,
         value: impl AsRef<[u8]>,
         ttl: Option<Duration>,
     ) -> Result<bool, CacheError> {
-        let want = Want::Exactly(Link::from_word(version.0));
+        let want = Want::Exactly(Link::from_word(version));
         self.put_if(key.as_ref(), value.as_ref(), ttl, want)
     }
 
@@ -49,7 +49,7 @@ impl CacheHandle<'_> {
         want: Want,
     ) -> Result<bool, CacheError> {
         match self.put(key, value, ttl, want)? {
-            Ok(SetReport { .. }) => Ok(true),
+            Ok(Inserted { .. }) => Ok(true),
             Err(MapError::Exists | MapError::NotFound) => Ok(false),
             Err(error) => Err(error.into()),
         }
@@ -86,7 +86,7 @@ impl CacheHandle<'_> {
         }
     }
 
-    /// Subtracts; see [`CacheHandle::incr`].
+    /// Subtracts; see [`Handle::incr`].
     pub fn decr(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -107,6 +107,23 @@ impl CacheHandle<'_> {
         let key = key.as_ref();
         let expiry = self.view.expiry(ttl);
         self.set_expiry(self.view.input(self.space, key), self.space, key, expiry)
+    }
+
+    /// The value of a key, which gets a new expiry (`None`: never). What is returned is the value that got it.
+    pub fn get_and_touch(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        ttl: Option<Duration>,
+    ) -> Result<Option<Vec<u8>>, CacheError> {
+        let key = key.as_ref();
+        loop {
+            let Some((value, version)) = self.get_versioned(key)? else { return Ok(None) };
+            let touched = self.touch(key, ttl)?;
+            let same = self.read(key, &mut super::read::Nothing)?.map(|hit| hit.link.word());
+            if touched && same == Some(version) {
+                return Ok(Some(value));
+            }
+        }
     }
 
     /// How long a key will live: `None` if it is absent, `Some(None)` if it does not expire.

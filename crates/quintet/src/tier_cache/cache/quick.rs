@@ -4,7 +4,7 @@
 //! time of a lookup in a large cache is how many of them the processor keeps in flight, so every instruction counts.
 
 use super::block::{HEAD_HEADER, Meta};
-use super::layout::SPACE_WORDS;
+use super::spaces::Space;
 use super::view::View;
 use crate::sync::prefetch::prefetch_read;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -109,7 +109,7 @@ fn copy_line(words: &[AtomicU64], to: *mut u8) {
 impl View<'_> {
     /// A certified copy of the key's value, or nothing: then nothing is known.
     #[inline(always)]
-    pub(super) fn quick(&self, space: u32, key: &[u8], value: &mut Vec<u8>) -> Option<Quick> {
+    pub(super) fn quick(&self, space: Space, key: &[u8], value: &mut Vec<u8>) -> Option<Quick> {
         let input = self.input(space, key);
         let link = self.memory.base_link(input)?;
         let record = self.memory.record(link.record).ok()?;
@@ -120,11 +120,11 @@ impl View<'_> {
         let generation = record.state().generation();
         let meta = Meta(load(meta));
         let (keys, values) = ((key.len() + 7) >> 3, (meta.value() + 7) >> 3);
-        let space_word = self.spaces.get(space as usize * SPACE_WORDS + 1)?;
+        let space_word = self.life_word(space.number())?;
         // ORDERING: Acquire; partner: the flush, as in `View::space_generation`.
         let flushes = space_word.load(Ordering::Acquire) as u32;
         let usual = generation == link.generation
-            && meta.of_key() == Meta::new(key.len(), space, 0).of_key()
+            && meta.of_key() == Meta::new(key.len(), space.number(), 0).of_key()
             && (load(next) >> 32) as u32 == flushes
             && load(expiry) == 0;
         let (Some(of_key), Some(of_value)) =

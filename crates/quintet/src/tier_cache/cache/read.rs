@@ -9,6 +9,7 @@
 
 use super::block::{Block, Meta, Pieces};
 use super::error::CacheError;
+use super::spaces::Space;
 use super::view::View;
 use crate::sync::prefetch::prefetch_read;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -31,6 +32,30 @@ pub(super) struct Nothing;
 
 impl Target for Nothing {
     fn take(&mut self, _: usize, _: &mut Pieces<'_>) -> bool {
+        true
+    }
+}
+
+/// As much of a value as a slice holds, and how long it is.
+pub(super) struct Part<'p> {
+    pub(super) place: &'p mut [u8],
+    pub(super) length: usize,
+}
+
+impl Target for Part<'_> {
+    fn take(&mut self, bytes: usize, pieces: &mut Pieces<'_>) -> bool {
+        self.length = bytes;
+        let end = bytes.min(self.place.len());
+        let mut rest = &mut self.place[..end];
+        while !rest.is_empty() {
+            let Some(piece) = pieces.take(rest.len().div_ceil(8)) else { return false };
+            let (now, later) = rest.split_at_mut(rest.len().min(piece.len() * 8));
+            for (place, word) in now.chunks_mut(8).zip(piece) {
+                // ORDERING: Relaxed: certified by the second look at the generation (G1).
+                place.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes()[..place.len()]);
+            }
+            rest = later;
+        }
         true
     }
 }
@@ -75,6 +100,8 @@ pub(super) enum Tried {
     Outlived,
     Other,
     Stale,
+    /// Certified, and yet not what was stored.
+    Damaged,
 }
 
 /// A certified read.
@@ -124,7 +151,7 @@ impl<'a> View<'a> {
     pub(super) fn attempt(
         &self,
         link: Link,
-        space: u32,
+        space: Space,
         key: &[u8],
         target: &mut impl Target,
     ) -> Tried {
@@ -139,12 +166,12 @@ impl<'a> View<'a> {
         }
         let meta = block.meta();
         let mut pieces = Pieces::of(self.memory, block);
-        let same =
-            meta.of_key() == Meta::new(key.len(), space, 0).of_key() && same_key(&mut pieces, key);
+        let same = meta.of_key() == Meta::new(key.len(), space.number(), 0).of_key()
+            && same_key(&mut pieces, key);
         crash_point!(Point::ReadValue);
-        let whole = same
-            && meta.value() <= self.sizes.max_value as usize
-            && target.take(meta.value(), &mut pieces);
+        let whole =
+            same && meta.value() <= self.sizes.longest() && target.take(meta.value(), &mut pieces);
+        let sound = !same || self.has_sum(link, block);
         let outlived = same && self.is_outlived(block, meta);
         // ORDERING: Relaxed: as in `View::tick`.
         let tick = record.tick().load(Ordering::Relaxed) as u32;
@@ -159,6 +186,7 @@ impl<'a> View<'a> {
         match (same, outlived, whole) {
             (false, ..) => Tried::Other,
             (_, true, _) => Tried::Outlived,
+            _ if !sound => Tried::Damaged,
             (_, _, true) => Tried::Hit(Hit { link, expiry, tick }),
             // Certified, and yet too short: no operation writes that.
             _ => Tried::Stale,
@@ -170,7 +198,7 @@ impl<'a> View<'a> {
     pub(super) fn read_all(
         &self,
         input: InputHash,
-        space: u32,
+        space: Space,
         key: &[u8],
         target: &mut impl Target,
     ) -> Tried {
@@ -209,7 +237,7 @@ impl<'a> View<'a> {
         map: Option<&Map<'_>>,
         timeout: Duration,
         input: InputHash,
-        space: u32,
+        space: Space,
         key: &[u8],
         target: &mut impl Target,
     ) -> Result<Option<Hit>, CacheError> {
@@ -227,6 +255,7 @@ impl<'a> View<'a> {
             let quiet = before == after && before.owner().is_none();
             match (tried, quiet) {
                 (Tried::Hit(hit), _) => return Ok(Some(hit)),
+                (Tried::Damaged, _) => return Err(CacheError::Corrupt("sum of an entry")),
                 (Tried::Outlived, _) | (Tried::Other, true) => return Ok(None),
                 // Under a quiet word no cell of the bucket names a record that has moved on.
                 (Tried::Stale, true) => return Err(CacheError::Corrupt("cell without record")),

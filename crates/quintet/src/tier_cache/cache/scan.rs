@@ -15,6 +15,9 @@ use crate::tier_cache::wait::Wait;
 use crate::tier_cache::word::{Cbits, Link};
 use std::time::Duration;
 
+/// Buckets of a page at most, so that none takes long.
+const PAGE: u64 = 4096;
+
 /// An entry, copied.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -46,26 +49,77 @@ impl TierCache {
     }
 }
 
+/// Some entries of a scan by cursor; see [`TierCache::scan_from`].
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ScanPage {
+    /// The entries.
+    pub entries: Vec<ScannedEntry>,
+    /// Where the next page begins; `None` after the last one.
+    pub next: Option<u64>,
+}
+
+impl TierCache {
+    /// A page of a scan: the entries of a namespace whose keys begin with `prefix`, from a cursor on (0 is the beginning), until there are at least `most` of them or
+    /// a stretch of buckets has been looked at. Nothing is held between two pages. A key that is there during the whole scan is shown exactly once.
+    pub fn scan_from(
+        &self,
+        cursor: u64,
+        namespace: Namespace,
+        prefix: &[u8],
+        most: usize,
+    ) -> Result<ScanPage, CacheError> {
+        let mut scan = self.scan();
+        let buckets = scan.view.sizes.buckets as u64;
+        scan.bucket = cursor.min(buckets) as u32;
+        let end = cursor.saturating_add(PAGE).min(buckets);
+        let mut page = ScanPage::default();
+        while (scan.bucket as u64) < end && page.entries.len() < most.max(1) {
+            scan.read_bucket()?;
+            scan.bucket += 1;
+            let found = scan.found.drain(..);
+            let meant = |entry: &ScannedEntry| {
+                entry.namespace == namespace && entry.key.starts_with(prefix)
+            };
+            page.entries.extend(found.filter(meant));
+        }
+        page.next = Some(scan.bucket as u64).filter(|next| *next < buckets);
+        Ok(page)
+    }
+}
+
 impl View<'_> {
     /// A certified copy of the entry a link names; `Err` if it has moved on, `None` if it is outlived or not an entry.
     pub(super) fn copy(&self, link: Link) -> Result<Option<ScannedEntry>, ()> {
+        if self.is_flight(link) { Ok(None) } else { self.copy_any(link) }
+    }
+
+    /// The same, of flights too.
+    pub(super) fn copy_any(&self, link: Link) -> Result<Option<ScannedEntry>, ()> {
         let record = super::read::current(self, link).ok_or(())?;
         let block = Block::of(record);
         let meta = block.meta();
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let mut pieces = Pieces::of(self.memory, block);
-        let legal = meta.key() <= super::MAX_KEY && meta.value() <= self.sizes.max_value as usize;
+        let legal = meta.key() <= super::MAX_KEY && meta.value() <= self.sizes.longest();
         let whole =
             legal && key.take(meta.key(), &mut pieces) && value.take(meta.value(), &mut pieces);
         let (outlived, expiry) = (self.is_outlived(block, meta), block.expiry());
+        let sound = self.has_sum(link, block);
         // ORDERING: Acquire fence: as in `View::attempt`.
         fence(Ordering::Acquire);
         super::read::current(self, link).ok_or(())?;
-        if !whole || outlived {
+        // A damaged entry is shown to nobody; who looks it up is told, and so is who checks.
+        if !whole || outlived || !sound {
             return Ok(None);
         }
         let ttl = (expiry != 0).then(|| Duration::from_millis(expiry.saturating_sub(self.now())));
-        Ok(Some(ScannedEntry { namespace: Namespace(meta.space()), key, value, ttl }))
+        Ok(Some(ScannedEntry {
+            namespace: Namespace(self.space_of(meta.space())),
+            key,
+            value,
+            ttl,
+        }))
     }
 
     /// The links of a bucket, as its cells are now.

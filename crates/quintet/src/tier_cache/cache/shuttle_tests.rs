@@ -58,7 +58,7 @@ fn shuttle_cache_every_departure_is_delivered_once() {
             move || {
                 let mut handle = cache.handle().unwrap();
                 for step in 0..6u32 {
-                    handle.set(format!("{number}:{step}"), step.to_le_bytes()).unwrap();
+                    handle.insert(format!("{number}:{step}"), step.to_le_bytes()).unwrap();
                 }
             }
         };
@@ -77,14 +77,14 @@ fn shuttle_cache_values_are_whole() {
     schedules(SCHEDULES, || {
         // Nothing to spare: whatever one frees the next one fills.
         let cache = Arc::new(TierCache::create_sealed(sizes(9, 2)).unwrap());
-        cache.handle().unwrap().set("k", vec![9; 200]).unwrap();
+        cache.handle().unwrap().insert("k", vec![9; 200]).unwrap();
         let writer = |byte: u8| {
             let cache = Arc::clone(&cache);
             move || {
                 let mut handle = cache.handle().unwrap();
-                handle.set("k", vec![byte; 150 + byte as usize]).unwrap();
+                handle.insert("k", vec![byte; 150 + byte as usize]).unwrap();
                 handle.remove("k").unwrap();
-                handle.set("k", vec![byte + 1; 250]).unwrap();
+                handle.insert("k", vec![byte + 1; 250]).unwrap();
             }
         };
         let writers = [10, 20].map(|byte| thread::spawn(writer(byte)));
@@ -112,7 +112,7 @@ fn shuttle_cache_flights_are_handed_over() {
             let computed = Arc::clone(&computed);
             move || {
                 let mut handle = cache.handle().unwrap();
-                let answer = handle.get_or_try_insert_with("k", None, || {
+                let answer = handle.get_or_try_compute("k", None, || {
                     assert_eq!(inside.fetch_add(1, Ordering::AcqRel), 0, "one at a time");
                     thread::yield_now();
                     inside.fetch_sub(1, Ordering::AcqRel);

@@ -11,7 +11,7 @@
 
 use super::TierCache;
 use super::error::CacheError;
-use super::handle::CacheHandle;
+use super::handle::Handle;
 use super::scan::ScannedEntry;
 use super::spaces::Namespace;
 use super::stats::Count;
@@ -41,7 +41,7 @@ pub struct Departed {
 /// Receives evicted entries: a store of another kind, a log, a larger cache.
 ///
 /// It may use the cache that calls it, by other handles. One that stores there should do so by a handle that evicts nothing
-/// ([`CacheHandle::set_no_evict`]), or it is called again from inside.
+/// ([`Handle::set_no_evict`]), or it is called again from inside.
 pub trait EvictionSink: Send + Sync {
     /// Keeps these entries. An error keeps them in the cache instead, and fails the operation that needed their room.
     fn store(&self, batch: &[Departed]) -> Result<(), String>;
@@ -129,7 +129,7 @@ impl TierCache {
     }
 }
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// The victims of one batch: `first`, and with a sink as many further ones as it takes, at most `most` in all.
     pub(super) fn batch_of(&mut self, first: Link, most: usize) -> Vec<Link> {
         let most = self.cache.sink.as_ref().map_or(1, |sink| sink.batch().min(most));
@@ -141,22 +141,25 @@ impl CacheHandle<'_> {
         links
     }
 
-    /// Makes room: puts `victim` out, and with a sink a batch of others. Returns whether anything left.
-    pub(super) fn put_out_for_room(&mut self, victim: Link) -> Result<bool, CacheError> {
+    /// Makes room: puts `victim` out, and with a sink a batch of others. Returns how many blocks they had, 0 if nothing left.
+    pub(super) fn put_out_for_room(&mut self, victim: Link) -> Result<usize, CacheError> {
+        let (view, seat) = (self.view, self.inner.number);
         if self.cache.sink.is_some() {
             let links = self.batch_of(victim, usize::MAX);
-            return self.put_out(&links, &mut Vec::new());
+            let blocks: usize = links.iter().map(|link| view.blocks_of(*link)).sum();
+            let went = self.put_out(&links, &mut Vec::new())?;
+            return Ok(if went { blocks.max(1) } else { 0 });
         }
-        let (view, seat) = (self.view, self.inner.number);
+        let blocks = view.blocks_of(victim);
         let _claims = Claims::of(view, seat);
         if !view.claim(self.inner.map.peers, seat, victim) {
-            return Ok(false);
+            return Ok(0);
         }
         let went = self.evict(victim);
         if !matches!(went, Ok(true)) {
             view.unclaim(seat, victim);
         }
-        went
+        went.map(|went| if went { blocks.max(1) } else { 0 })
     }
 
     /// Puts these out, as far as nobody else does (E1 to E3), and shows what left. Returns whether anything left: nobody wants to see
@@ -188,7 +191,7 @@ impl CacheHandle<'_> {
         let mut batch = Vec::new();
         let mut any = false;
         for &link in links {
-            if !view.claim(self.inner.map.peers, seat, link) {
+            if self.spares_flight(link) || !view.claim(self.inner.map.peers, seat, link) {
                 continue;
             }
             match view.copy(link) {

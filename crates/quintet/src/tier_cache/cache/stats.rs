@@ -105,6 +105,13 @@ impl View<'_> {
         before
     }
 
+    /// What a seat has counted.
+    pub(super) fn counted(&self, seat: u32, what: Count) -> u64 {
+        let word = self.stats.get(seat as usize * STAT_WORDS + what as usize);
+        // ORDERING: Relaxed: a count with one writer.
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
     pub(super) fn set_claiming(&self, seat: u32, claiming: bool) {
         if let Some(word) = self.stats.get(seat as usize * STAT_WORDS + Count::Claiming as usize) {
             store(Point::Claim, word, claiming as u64);

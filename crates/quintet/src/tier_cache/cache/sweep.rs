@@ -11,7 +11,7 @@
 use super::block::Block;
 use super::clock::monotonic_ms;
 use super::error::CacheError;
-use super::handle::CacheHandle;
+use super::handle::Handle;
 use super::lease::{LIMBO, is_limbo_of};
 use super::view::{Age, DEADLINE_MS, Global, View};
 use crate::sync::{AtomicU64, Ordering};
@@ -122,7 +122,7 @@ impl View<'_> {
     }
 }
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// Nothing is free: recovers the dead and finds the blocks they left. Where somebody else can still be evicted (not `urgent`),
     /// it asks who is alive only now and then. False if that freed nothing.
     pub(super) fn reclaim(&mut self, urgent: bool) -> Result<bool, CacheError> {

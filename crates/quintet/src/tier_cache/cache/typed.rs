@@ -1,9 +1,9 @@
 //! Typed fronts: text, and whatever serde can write, in a format of the user's choice.
 
 use super::error::CacheError;
-use super::handle::CacheHandle;
+use super::handle::Handle;
 
-impl CacheHandle<'_> {
+impl Handle<'_> {
     /// The value of a key as text.
     pub fn get_str(&mut self, key: impl AsRef<[u8]>) -> Result<Option<String>, CacheError> {
         let Some(value) = self.get(key)? else { return Ok(None) };
@@ -16,8 +16,8 @@ pub use with_serde::{Format, TypedHandle};
 
 #[cfg(feature = "serde")]
 mod with_serde {
-    use super::{CacheError, CacheHandle};
-    use crate::tier_cache::cache::SetReport;
+    use super::{CacheError, Handle};
+    use crate::tier_cache::cache::Inserted;
     use serde::{Serialize, de::DeserializeOwned};
     use std::marker::PhantomData;
     use std::time::Duration;
@@ -47,17 +47,17 @@ mod with_serde {
     ///
     /// let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
     /// let mut scores = cache.handle()?.typed::<Vec<u32>, Json>();
-    /// scores.set("ada", &vec![1, 2, 3], None)?;
+    /// scores.insert("ada", &vec![1, 2, 3], None)?;
     /// assert_eq!(scores.get("ada")?, Some(vec![1, 2, 3]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[derive(Debug)]
     pub struct TypedHandle<'c, V, F> {
-        handle: CacheHandle<'c>,
+        handle: Handle<'c>,
         types: PhantomData<fn(F) -> V>,
     }
 
-    impl<'c> CacheHandle<'c> {
+    impl<'c> Handle<'c> {
         /// A front for values of a type, in a format.
         pub fn typed<V, F>(self) -> TypedHandle<'c, V, F> {
             TypedHandle { handle: self, types: PhantomData }
@@ -66,7 +66,7 @@ mod with_serde {
 
     impl<'c, V: Serialize + DeserializeOwned, F: Format> TypedHandle<'c, V, F> {
         /// The handle below.
-        pub fn handle(&mut self) -> &mut CacheHandle<'c> {
+        pub fn handle(&mut self) -> &mut Handle<'c> {
             &mut self.handle
         }
 
@@ -77,14 +77,14 @@ mod with_serde {
         }
 
         /// Stores a value.
-        pub fn set(
+        pub fn insert(
             &mut self,
             key: impl AsRef<[u8]>,
             value: &V,
             ttl: Option<Duration>,
-        ) -> Result<SetReport, CacheError> {
+        ) -> Result<Inserted, CacheError> {
             let bytes = F::write(value).map_err(CacheError::Format)?;
-            self.handle.set_for(key, bytes, ttl)
+            self.handle.insert_for(key, bytes, ttl)
         }
 
         /// Removes a key. False if it was absent.
@@ -93,14 +93,14 @@ mod with_serde {
         }
 
         /// The value of a key; if it is absent, what `compute` returns.
-        pub fn get_or_insert_with(
+        pub fn get_or_compute(
             &mut self,
             key: impl AsRef<[u8]>,
             ttl: Option<Duration>,
             compute: impl FnOnce() -> V,
         ) -> Result<V, CacheError> {
             let compute = || F::write(&compute()).map_err(CacheError::Format);
-            let bytes = self.handle.get_or_try_insert_with(key, ttl, compute)??;
+            let bytes = self.handle.get_or_try_compute(key, ttl, compute)??;
             F::read(&bytes).map_err(CacheError::Format)
         }
     }

@@ -3,6 +3,7 @@
 use super::block::{Block, Meta};
 use super::hash::hash;
 use super::layout::*;
+use super::spaces::Space;
 use crate::hash::start_scaled;
 use crate::region::shm::Segment;
 use crate::sync::{AtomicPair, AtomicU64, Ordering};
@@ -36,6 +37,8 @@ pub(super) enum Global {
     Sweeps = 34,
     /// The process that runs the maintenance thread.
     Maintainer = 48,
+    /// The process that makes or removes a namespace.
+    Naming = 49,
 }
 
 /// The unit of deadlines in the array of ages.
@@ -86,11 +89,11 @@ pub(super) struct View<'a> {
     pub(super) stats: &'a [AtomicU64],
     pub(super) leases: &'a [AtomicU64],
     pub(super) spaces: &'a [AtomicU64],
-    pub(super) flights: &'a [AtomicU64],
     pub(super) marks: &'a [AtomicU64],
     pub(super) summary: &'a [AtomicU64],
     pub(super) bits: &'a [AtomicU64],
     pub(super) ages: &'a [AtomicU64],
+    pub(super) sums: &'a [AtomicU64],
 }
 
 impl std::fmt::Debug for View<'_> {
@@ -122,12 +125,12 @@ impl<'a> View<'a> {
             globals: words(at.globals, GLOBAL_WORDS)?,
             stats: words(at.stats, seats * STAT_WORDS)?,
             leases: words(at.leases, seats * SEAT_LEASES)?,
-            spaces: words(at.spaces, SPACES * SPACE_WORDS)?,
-            flights: words(at.flights, FLIGHTS)?,
+            spaces: words(at.spaces, sizes.spaces as usize * SPACE_WORDS)?,
             marks: words(at.marks, sizes.marks())?,
             summary: words(at.summary, sizes.summary_words())?,
             bits: words(at.bits, sizes.bit_words())?,
             ages: words(at.ages, blocks)?,
+            sums: words(at.sums, sizes.sum_words())?,
         })
     }
 
@@ -144,21 +147,11 @@ impl<'a> View<'a> {
 
     /// Hash and bucket of a key.
     #[inline(always)]
-    pub(super) fn input(&self, space: u32, key: &[u8]) -> InputHash {
-        let hash = hash(self.seed, space, key);
+    pub(super) fn input(&self, space: Space, key: &[u8]) -> InputHash {
+        let hash = hash(self.seed, space.salt(), key);
         let bucket = start_scaled((hash >> 32) as u32, self.sizes.buckets as u64) as u32;
         // The map's two reserved hashes share their neighbours'; whole keys are compared anyway.
         InputHash::of_parts((hash as u32).clamp(1, u32::MAX - 1), bucket)
-    }
-
-    /// The present generation of a namespace. One that does not exist has none, and no entries.
-    #[inline(always)]
-    pub(super) fn space_generation(&self, space: u32) -> u32 {
-        match self.spaces.get(space as usize * SPACE_WORDS + 1) {
-            // ORDERING: Acquire; partner: the exchange of a flush. Who sees the flush sees the entries before it gone.
-            Some(word) => word.load(Ordering::Acquire) as u32,
-            None => 0,
-        }
     }
 
     /// Has the entry expired, or its namespace been flushed?
@@ -170,12 +163,12 @@ impl<'a> View<'a> {
     }
 
     /// Judges a record under the control word of its bucket: nobody can free it meanwhile.
-    pub(super) fn judge(&self, link: Link, space: u32, key: &[u8]) -> Verdict {
+    pub(super) fn judge(&self, link: Link, space: Space, key: &[u8]) -> Verdict {
         let Ok(record) = self.memory.record(link.record) else { return Verdict::Other };
         let block = Block::of(record);
         let meta = block.meta();
         if record.state().generation() != link.generation
-            || meta.of_key() != Meta::new(key.len(), space, 0).of_key()
+            || meta.of_key() != Meta::new(key.len(), space.number(), 0).of_key()
             || !self.has_key(block, key)
         {
             return Verdict::Other;

@@ -9,13 +9,14 @@
 //! ```
 //!
 //! **S1.** Bytes, lengths, expiry and age are complete before the key is linked.
-//! **S2.** A value is replaced by linking another entry. Nothing of a linked entry changes but its tick and its expiry, a word each.
+//! **S2.** A value is replaced by linking another entry. Nothing of a linked entry changes but its tick and its expiry, a word each, and of a flight its token (H3).
 //! **S3.** Whatever an operation asks of the present entry is judged under the bucket's control word, where it can be neither replaced nor freed.
 
 use super::block::{Block, CHAIN_HEADER, HEAD_HEADER, Meta};
 use super::error::CacheError;
-use super::handle::CacheHandle;
+use super::handle::Handle;
 use super::read::words_of;
+use super::spaces::Space;
 use super::stats::Count;
 use super::view::View;
 use crate::sync::AtomicU64;
@@ -36,7 +37,7 @@ pub(super) struct Placed {
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'e> {
     pub(super) input: InputHash,
-    pub(super) space: u32,
+    pub(super) space: Space,
     pub(super) key: &'e [u8],
     pub(super) value: &'e [u8],
     pub(super) expiry: u64,
@@ -45,14 +46,16 @@ pub(super) struct Entry<'e> {
 /// Rounds of finding blocks, or making way in a window, that others then took.
 const MAX_ROUNDS: usize = 1000;
 
-impl<'c> CacheHandle<'c> {
+impl<'c> Handle<'c> {
     /// Links an entry if the key is as wanted. `Exists` and `NotFound` are answers, not failures.
     pub(super) fn place(
         &mut self,
         entry: Entry<'_>,
         want: Want,
     ) -> Result<Result<Placed, MapError>, CacheError> {
-        self.check_lengths(entry.key, entry.value)?;
+        if !Space::is_flight(entry.space.number()) {
+            self.check_lengths(entry.key, entry.value)?;
+        }
         self.inner.begin()?;
         let need = self.view.sizes.blocks_for(entry.key.len(), entry.value.len());
         self.expect(entry.input);
@@ -63,9 +66,16 @@ impl<'c> CacheHandle<'c> {
             let tick = self.view.tick_of_access();
             self.inner.set_tick(tick);
             self.inner.open()?;
-            let Some(new) = self.prepare_entry(entry, tick)? else {
-                self.inner.abandon();
-                continue;
+            let new = match self.prepare_entry(entry, tick) {
+                Ok(Some(new)) => new,
+                Ok(None) => {
+                    self.inner.abandon();
+                    continue;
+                }
+                Err(error) => {
+                    self.inner.abandon();
+                    return Err(error);
+                }
             };
             // Taken: whatever becomes of the operation, they are the entry's or free again and offered.
             self.blocks.clear();
@@ -158,33 +168,31 @@ impl<'c> CacheHandle<'c> {
     fn prepare_entry(&mut self, entry: Entry<'_>, tick: u32) -> Result<Option<Link>, CacheError> {
         let (view, seat) = (self.view, self.inner.number);
         let Some(&first) = self.blocks.first() else { return Ok(None) };
+        let generation = view.generation_for(entry.space).ok_or(CacheError::NoNamespace)?;
         let word = view.memory.record(first)?.state();
         if word.state() != Some(RecordState::Free) {
             return Ok(None);
         }
         let head = Link { record: first, generation: word.generation() };
         view.memory.seat(seat)?.set_new(head);
-        let Some(record) = view.take(seat, first, word) else { return Ok(None) };
+        let Some(record) = view.take_head(seat, first, word) else { return Ok(None) };
         self.inner.frame.new = Some(head);
         let block = Block::of(record);
-        let space = (view.space_generation(entry.space) as u64) << 32;
+        let space = (generation as u64) << 32;
         store_payload(block.next_word(), space);
-        let mut writer = Writer { words: &block.0[HEAD_HEADER..], rest: &[] };
-        let mut further = Vec::new();
-        let mut named = (block.next_word(), space);
-        for &index in &self.blocks[1..] {
-            let Some(next) = view.take_further(seat, head, named, index) else { return Ok(None) };
-            named = (next.chain_next_word(), 0);
-            further.push(next);
-        }
-        writer.rest = &further;
+        let named = (block.next_word(), space);
+        let Some(further) = view.take_all_further(seat, head, named, &self.blocks[1..]) else {
+            return Ok(None);
+        };
+        let mut writer = Writer { words: &block.0[HEAD_HEADER..], rest: &further };
         store_payload(record.input(), entry.input.word());
-        let meta = Meta::new(entry.key.len(), entry.space, entry.value.len());
+        let meta = Meta::new(entry.key.len(), entry.space.number(), entry.value.len());
         store_payload(block.meta_word(), meta.0);
         store_payload(block.expiry_word(), entry.expiry);
         store_payload(record.tick(), tick as u64);
         writer.write(entry.key)?;
         writer.write(entry.value)?;
+        view.set_sum(head, block);
         view.set_age(first, tick, entry.expiry);
         Ok(Some(head))
     }
@@ -193,7 +201,7 @@ impl<'c> CacheHandle<'c> {
     pub(super) fn take_key(
         &mut self,
         input: InputHash,
-        space: u32,
+        space: Space,
         key: &[u8],
     ) -> Result<bool, CacheError> {
         self.inner.begin()?;
@@ -214,11 +222,30 @@ impl<'c> CacheHandle<'c> {
         }
     }
 
+    /// Unlinks this very entry of a key. False if it is not there any more.
+    pub(super) fn take_exactly(
+        &mut self,
+        space: Space,
+        key: &[u8],
+        link: Link,
+    ) -> Result<bool, CacheError> {
+        self.inner.begin()?;
+        let view = self.view;
+        self.inner.open()?;
+        let judge = |link: Link| view.judge(link, space, key);
+        let task = Task::Take { want: Want::Exactly(link) };
+        match self.run(view.input(space, key), task, &judge) {
+            Ok(_) => Ok(true),
+            Err(MapError::NotFound | MapError::Exists) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Changes the expiry of a key that is present, under the control word of its bucket (S2).
     pub(super) fn set_expiry(
         &mut self,
         input: InputHash,
-        space: u32,
+        space: Space,
         key: &[u8],
         expiry: u64,
     ) -> Result<bool, CacheError> {
@@ -253,17 +280,20 @@ struct Writer<'w, 'a> {
 
 impl Writer<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), MapError> {
-        for word in words_of(bytes) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
             if self.words.is_empty() {
                 let (next, rest) =
                     self.rest.split_first().ok_or(MapError::Corrupt("too few blocks"))?;
                 self.words = &next.0[CHAIN_HEADER..];
                 self.rest = rest;
             }
-            let (place, rest) =
-                self.words.split_first().ok_or(MapError::Corrupt("block without words"))?;
-            store_payload(place, word);
-            self.words = rest;
+            let (now, later) = rest.split_at(rest.len().min(self.words.len() * 8));
+            let (places, free) = self.words.split_at(now.len().div_ceil(8));
+            for (place, word) in places.iter().zip(words_of(now)) {
+                store_payload(place, word);
+            }
+            (self.words, rest) = (free, later);
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
 // A cache goes after all that works on it, a handle after its leases.
 use quintet::TierCache;
-use quintet::cache::{CacheError, CacheHandle, CacheReader, Departed, Lease, Scan};
+use quintet::cache::{CacheError, Handle, Reader, Departed, Lease, Scan};
 use std::sync::Arc;
 
 fn a_handle_outlives_its_cache(make: fn() -> TierCache) {
-    let mut kept: Option<CacheHandle<'_>> = None;
+    let mut kept: Option<Handle<'_>> = None;
     {
         let cache = make();
         kept = cache.handle().ok(); //~ E0597
@@ -13,7 +13,7 @@ fn a_handle_outlives_its_cache(make: fn() -> TierCache) {
 }
 
 fn a_reader_outlives_its_cache(make: fn() -> TierCache) {
-    let mut kept: Option<CacheReader<'_>> = None;
+    let mut kept: Option<Reader<'_>> = None;
     {
         let cache = make();
         kept = Some(cache.reader()); //~ E0597
@@ -57,19 +57,19 @@ fn a_lease_outlives_its_handle(cache: &TierCache) {
     drop(kept);
 }
 
-fn a_handle_goes_while_it_leases(handle: CacheHandle<'_>) {
+fn a_handle_goes_while_it_leases(handle: Handle<'_>) {
     let lease = handle.lease("key");
     drop(handle); //~ E0505
     drop(lease);
 }
 
-fn a_handle_writes_while_it_leases(mut handle: CacheHandle<'_>) {
+fn a_handle_writes_while_it_leases(mut handle: Handle<'_>) {
     let lease = handle.lease("key");
-    handle.set("key", "value"); //~ E0502
+    handle.insert("key", "value"); //~ E0502
     drop(lease);
 }
 
-fn bytes_outlive_their_lease(handle: &CacheHandle<'_>) {
+fn bytes_outlive_their_lease(handle: &Handle<'_>) {
     let mut kept: Vec<&[u8]> = Vec::new();
     {
         let lease = handle.lease("key").unwrap().unwrap();
@@ -79,10 +79,10 @@ fn bytes_outlive_their_lease(handle: &CacheHandle<'_>) {
     drop(kept);
 }
 
-fn a_computation_uses_the_handle_that_calls_it(mut handle: CacheHandle<'_>) {
+fn a_computation_uses_the_handle_that_calls_it(mut handle: Handle<'_>) {
     let compute = || Vec::new();
-    handle.get_or_insert_with("key", None, compute);
-    handle.get_or_insert_with("key", None, || handle.get("other").unwrap().unwrap()); //~ E0499
+    handle.get_or_compute("key", None, compute);
+    handle.get_or_compute("key", None, || handle.get("other").unwrap().unwrap()); //~ E0499
 }
 
 fn a_sink_changes_under_a_handle(mut cache: TierCache) {

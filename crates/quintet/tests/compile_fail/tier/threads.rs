@@ -1,6 +1,6 @@
 // Who may cross threads: see the table of `docs/soundness.md`.
 use quintet::TierCache;
-use quintet::cache::{CacheHandle, CacheReader, Departed, Lease, Maintenance, Scan};
+use quintet::cache::{Handle, Reader, Departed, Lease, Maintenance, Scan};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -11,10 +11,10 @@ fn sync<T: Sync>() {}
 fn all_may_cross() {
     send::<TierCache>();
     sync::<TierCache>();
-    send::<CacheHandle<'static>>();
-    sync::<CacheHandle<'static>>();
-    send::<CacheReader<'static>>();
-    sync::<CacheReader<'static>>();
+    send::<Handle<'static>>();
+    sync::<Handle<'static>>();
+    send::<Reader<'static>>();
+    sync::<Reader<'static>>();
     send::<Lease<'static>>();
     sync::<Lease<'static>>();
     send::<Scan<'static>>();
@@ -33,12 +33,12 @@ fn a_sink_is_sync(cache: &mut TierCache) {
     cache.set_sink(move |_: &[Departed]| Err(told.get().to_string())); //~ E0277
 }
 
-fn a_shared_handle_does_not_write(handle: &CacheHandle<'_>) {
+fn a_shared_handle_does_not_write(handle: &Handle<'_>) {
     std::thread::scope(|scope| drop(scope.spawn(|| handle.lease("key"))));
-    handle.set("key", "value"); //~ E0596
+    handle.insert("key", "value"); //~ E0596
 }
 
-fn a_shared_handle_does_not_read(handle: &CacheHandle<'_>) {
+fn a_shared_handle_does_not_read(handle: &Handle<'_>) {
     handle.get("key"); //~ E0596
 }
 

@@ -29,7 +29,7 @@ fn mixed_lengths_never_fail() {
                                 assert_eq!(value, &bytes[..value.len()]);
                             }
                         }
-                        _ => drop(handle.set(&key, &bytes[..len]).unwrap()),
+                        _ => drop(handle.insert(&key, &bytes[..len]).unwrap()),
                     }
                 }
             });

@@ -2,6 +2,7 @@
 
 use super::world::{advance, small, tiny, tiny_of};
 use crate::sync::Ordering;
+use crate::tier_cache::cache::spaces::Space;
 use crate::tier_cache::cache::*;
 use std::time::Duration;
 
@@ -22,11 +23,11 @@ fn unused_for_a_time() {
         cache.view().mark_time();
     };
     for number in 0..4 {
-        handle.set(format!("old {number}"), vec![number; 200]).unwrap();
+        handle.insert(format!("old {number}"), vec![number; 200]).unwrap();
         pass(10_000);
     }
     pass(100_000);
-    handle.set("fresh", "x").unwrap();
+    handle.insert("fresh", "x").unwrap();
     handle.get("old 1").unwrap();
     assert_eq!(handle.evict_unused(10 * MINUTE, 100).unwrap(), []);
     let gone = handle.evict_unused(MINUTE, 2).unwrap();
@@ -35,7 +36,7 @@ fn unused_for_a_time() {
     assert_eq!(keys(&handle.evict_unused(MINUTE, 100).unwrap()), ["old 3"]);
     assert_eq!(cache.len(), 2);
     pass(100_000);
-    assert!(handle.contains("fresh").unwrap(), "looking is no use");
+    assert!(handle.contains_key("fresh").unwrap(), "looking is no use");
     handle.get("old 1").unwrap();
     assert_eq!(keys(&handle.evict_unused(MINUTE, 100).unwrap()), ["fresh"]);
     assert_eq!(handle.evict_unused(Duration::ZERO, 100).unwrap().len(), 1);
@@ -49,8 +50,8 @@ fn unused_for_a_time() {
 fn readers_move_time_on() {
     let cache = tiny(64);
     let (mut writer, mut reader) = (cache.handle().unwrap(), cache.handle().unwrap());
-    writer.set("read", "x").unwrap();
-    writer.set("left alone", "x").unwrap();
+    writer.insert("read", "x").unwrap();
+    writer.insert("left alone", "x").unwrap();
     for _ in 0..60 {
         advance(&cache, 60_000);
         // As many as a handle makes between two looks at the clock, and one.
@@ -92,7 +93,7 @@ fn ticks_wrap_around() {
     cache.view().global(Global::Tick).store(u32::MAX as u64 - 5, Ordering::Relaxed);
     let mut handle = cache.handle().unwrap();
     for number in 0..10 {
-        handle.set(format!("{number}"), "x").unwrap();
+        handle.insert(format!("{number}"), "x").unwrap();
     }
     handle.get("0").unwrap();
     assert_eq!(keys(&handle.evict_oldest(3).unwrap()), ["1", "2", "3"]);
@@ -106,9 +107,9 @@ fn of_one_bucket() {
     let cache = TierCache::create_sealed(Sizes { max_value: 200, pace: 0, ..sizes }).unwrap();
     let mut handle = cache.handle().unwrap();
     for number in 0..40 {
-        handle.set(format!("{number}"), "x").unwrap();
+        handle.insert(format!("{number}"), "x").unwrap();
     }
-    let bucket = |key: &[u8]| cache.view().input(0, key).bucket();
+    let bucket = |key: &[u8]| cache.view().input(Space::default(), key).bucket();
     let all: Vec<String> = (0..40)
         .map(|n| n.to_string())
         .filter(|key| bucket(key.as_bytes()) == bucket(b"7"))
@@ -126,7 +127,7 @@ fn of_one_bucket() {
 fn a_cache_that_never_evicts_refuses() {
     let cache = tiny_of(small().no_evict(), 64);
     let mut handle = cache.handle().unwrap();
-    handle.set("k", "v").unwrap();
+    handle.insert("k", "v").unwrap();
     assert_eq!(handle.evict_unused(Duration::ZERO, 9), Err(CacheError::Full));
     assert_eq!(handle.evict_bucket_of("k", 9), Err(CacheError::Full));
     assert_eq!(handle.evict_oldest(9), Err(CacheError::Full));

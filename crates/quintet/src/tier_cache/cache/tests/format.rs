@@ -78,7 +78,7 @@ fn entries() -> Vec<(String, Vec<u8>)> {
 }
 
 /// Opens a fixture, reads and changes it, and lets the caller look further.
-fn is_read(name: &str, format: u64, further: impl FnOnce(&mut CacheHandle<'_>)) {
+fn is_read(name: &str, format: u64, further: impl FnOnce(&mut Handle<'_>)) {
     let place = copy_of(name);
     let cache = TierCache::attach(&place).unwrap();
     assert_eq!(cache.sizes.format, format);
@@ -87,11 +87,11 @@ fn is_read(name: &str, format: u64, further: impl FnOnce(&mut CacheHandle<'_>)) 
     for (key, value) in entries() {
         assert_eq!(handle.get(&key).unwrap(), Some(value), "{key}");
     }
-    handle.set("key 3", "changed").unwrap();
+    handle.insert("key 3", "changed").unwrap();
     further(&mut handle);
     drop(handle);
     cache.check().unwrap();
-    TierCache::remove(&place).unwrap();
+    TierCache::unlink(&place).unwrap();
 }
 
 /// Caches of earlier versions are refused, and the text says what to do; nothing of them is changed.
@@ -115,7 +115,7 @@ fn older_formats_are_refused_with_advice() {
             assert!(text.contains("older version") && text.contains("create it again"), "{text}");
         }
         assert!(before == std::fs::read(path).unwrap(), "nothing was written");
-        TierCache::remove(&place).unwrap();
+        TierCache::unlink(&place).unwrap();
     }
 }
 
@@ -123,7 +123,7 @@ fn older_formats_are_refused_with_advice() {
 fn format_3_is_read() {
     if std::env::var("QUINTET_WRITE_FIXTURE").is_ok() {
         let place = Place::Path(std::env::temp_dir().join("quintet-fixture"));
-        let _ = TierCache::remove(&place);
+        let _ = TierCache::unlink(&place);
         let sizes = Sizes {
             blocks: 160,
             buckets: 160,
@@ -131,15 +131,16 @@ fn format_3_is_read() {
             processes: 2,
             max_value: 900,
             pace: 1,
+            spaces: 4,
             ..tiny_of(TierCache::builder(), 64).sizes
         };
         let cache = TierCache::create(&place, sizes, Access::default()).unwrap();
-        cache.handle().unwrap().set_many(&entries(), None).unwrap();
+        cache.handle().unwrap().insert_many(&entries(), None).unwrap();
         drop(cache);
         let Place::Path(path) = &place else { unreachable!() };
         let bytes = std::fs::read(path).unwrap();
         std::fs::write(fixture("cache-3.txt"), text_of(&bytes)).unwrap();
-        TierCache::remove(&place).unwrap();
+        TierCache::unlink(&place).unwrap();
     }
     is_read("cache-3.txt", 3, |handle| {
         assert_eq!(handle.evict_unused(Duration::ZERO, 5).unwrap().len(), 5);
@@ -171,6 +172,6 @@ fn other_formats_are_refused_by_name() {
             Err(OpenError::Segment(SegmentError::Format { .. })) => assert_eq!(field, "format"),
             other => panic!("{field}: {other:?}"),
         }
-        TierCache::remove(&place).unwrap();
+        TierCache::unlink(&place).unwrap();
     }
 }

@@ -39,13 +39,13 @@ impl TableUnderTest for Table {
     }
 }
 
-fn patient(cache: &TierCache) -> CacheHandle<'_> {
+fn patient(cache: &TierCache) -> Handle<'_> {
     let mut handle = cache.handle().unwrap();
     handle.set_timeout(PATIENCE);
     handle
 }
 
-struct Access<'t>(CacheHandle<'t>);
+struct Access<'t>(Handle<'t>);
 
 /// A decimal number, in one block or several, by the value.
 fn text(value: u64) -> Vec<u8> {
@@ -68,15 +68,15 @@ impl HandleUnderTest for Access<'_> {
     }
 }
 
-fn apply(handle: &mut CacheHandle<'_>, key: u64, op: Op) -> Result<Ret, CacheError> {
+fn apply(handle: &mut Handle<'_>, key: u64, op: Op) -> Result<Ret, CacheError> {
     let key = key.to_le_bytes();
     Ok(match op {
         Op::Get => Ret::Value(handle.get(key)?.map(|value| number(&value))),
         Op::Put(value) => {
-            handle.set(key, text(value))?;
+            handle.insert(key, text(value))?;
             Ret::Done
         }
-        Op::InsertNew(value) => Ret::Flag(handle.add(key, text(value), None)?),
+        Op::InsertNew(value) => Ret::Flag(handle.insert_new(key, text(value), None)?),
         Op::Replace(value) => Ret::Flag(handle.replace(key, text(value), None)?),
         Op::Delete => Ret::Flag(handle.remove(key)?),
         Op::CompareExchange { expected, new } => loop {
@@ -87,7 +87,7 @@ fn apply(handle: &mut CacheHandle<'_>, key: u64, op: Op) -> Result<Ret, CacheErr
             if value != expected {
                 break Ret::Exchanged(Err(Some(value)));
             }
-            if handle.compare_and_set(key, version, text(new), None)? {
+            if handle.compare_exchange(key, version, text(new), None)? {
                 break Ret::Exchanged(Ok(expected));
             }
         },

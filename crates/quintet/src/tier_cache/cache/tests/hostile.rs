@@ -24,13 +24,13 @@ fn exercise(cache: &TierCache, random: &mut Rng) {
         let value = vec![1; random.usize(..300)];
         let _ = match random.u32(..23) {
             0 => handle.get(&key).is_ok(),
-            1 => handle.set(&key, &value).is_ok(),
-            2 => handle.set_for(&key, &value, Some(Duration::from_secs(1))).is_ok(),
-            3 => handle.add(&key, &value, None).is_ok(),
+            1 => handle.insert(&key, &value).is_ok(),
+            2 => handle.insert_for(&key, &value, Some(Duration::from_secs(1))).is_ok(),
+            3 => handle.insert_new(&key, &value, None).is_ok(),
             4 => handle.remove(&key).is_ok(),
             5 => handle.incr(&key, 1, Some(0), None).is_ok(),
             6 => handle.touch(&key, None).is_ok(),
-            7 => handle.get_or_insert_with(&key, None, || value).is_ok(),
+            7 => handle.get_or_compute(&key, None, || value).is_ok(),
             8 => handle.maintain().is_ok(),
             9 => reader.get(&key).is_ok(),
             10 => handle.get_many(&[&key]).is_ok(),
@@ -39,18 +39,18 @@ fn exercise(cache: &TierCache, random: &mut Rng) {
                 .is_ok_and(|lease| lease.is_some_and(|lease| !lease.to_vec().is_empty())),
             12 => match handle.get_versioned(&key) {
                 Ok(Some((_, version))) => {
-                    handle.compare_and_set(&key, version, &value, None).is_ok()
+                    handle.compare_exchange(&key, version, &value, None).is_ok()
                 }
                 _ => false,
             },
             13 => handle.evict_oldest(2).is_ok(),
             14 => handle.evict_unused(Duration::ZERO, 2).is_ok(),
             15 => handle.evict_bucket_of(&key, 2).is_ok(),
-            16 => handle.set_many(&[(&key, &value)], None).is_ok(),
+            16 => handle.insert_many(&[(&key, &value)], None).is_ok(),
             17 => handle.peek(&key).is_ok(),
             18 => handle.ttl(&key).is_ok(),
             19 => handle.decr(&key, 1, None, None).is_ok(),
-            20 => cache.namespace(&key).is_ok_and(|space| cache.flush(space).is_ok()),
+            20 => cache.namespace(&key).is_ok_and(|space| cache.clear_namespace(space).is_ok()),
             21 => random.u32(..20) == 0 && cache.clear().is_ok(),
             _ => handle.replace(&key, &value, None).is_ok(),
         };
@@ -64,14 +64,14 @@ fn random_bytes_never_crash_or_hang() {
     let mut random = Rng::with_seed(11);
     let mut entered = 0;
     for round in 0..rounds.unwrap_or(300) {
-        let _ = TierCache::remove(&place);
+        let _ = TierCache::unlink(&place);
         let builder = small().capacity(128 << 10).handles(2).max_value(900);
         let builder = if round % 2 == 0 { builder } else { builder.leases() };
         let cache = builder.create(&place).unwrap();
         {
             let mut handle = cache.handle().unwrap();
             for number in 0..60u32 {
-                handle.set(number.to_string(), vec![2; number as usize * 9]).unwrap();
+                handle.insert(number.to_string(), vec![2; number as usize * 9]).unwrap();
             }
         }
         drop(cache);
@@ -98,5 +98,5 @@ fn random_bytes_never_crash_or_hang() {
         }
         assert!(entered > 0 || round < 10);
     }
-    let _ = TierCache::remove(&place);
+    let _ = TierCache::unlink(&place);
 }

@@ -9,13 +9,13 @@ fn a_leased_value_stays_whatever_happens_to_its_key() {
     let cache = tiny_of(small().leases(), 64);
     let reader = cache.handle().unwrap();
     let mut writer = cache.handle().unwrap();
-    writer.set("k", [7; 300]).unwrap();
+    writer.insert("k", [7; 300]).unwrap();
     let lease = reader.lease("k").unwrap().unwrap();
     let again = reader.lease("k").unwrap().unwrap();
     assert!(reader.lease("absent").unwrap().is_none());
-    writer.set("k", [8; 300]).unwrap();
+    writer.insert("k", [8; 300]).unwrap();
     for number in 0..500u32 {
-        writer.set(number.to_string(), [9; 60]).unwrap();
+        writer.insert(number.to_string(), [9; 60]).unwrap();
     }
     assert_eq!((lease.len(), lease.to_vec()), (300, vec![7; 300]));
     // SAFETY: this test's own threads keep to the protocol.
@@ -34,11 +34,11 @@ fn a_leased_value_stays_whatever_happens_to_its_key() {
 fn leases_are_counted_and_optional() {
     let cache = small().create_sealed().unwrap();
     let mut handle = cache.handle().unwrap();
-    handle.set("k", "v").unwrap();
+    handle.insert("k", "v").unwrap();
     assert_eq!(handle.lease("k").err(), Some(CacheError::NoLeases));
     let cache = small().leases().create_sealed().unwrap();
     let mut handle = cache.handle().unwrap();
-    handle.set("k", "v").unwrap();
+    handle.insert("k", "v").unwrap();
     let held: Vec<_> = (0..8).map(|_| handle.lease("k").unwrap().unwrap()).collect();
     assert_eq!(handle.lease("k").err(), Some(CacheError::NoLeases));
     drop(held);
@@ -51,10 +51,10 @@ fn the_dead_lease_nothing() {
     for n in 0.. {
         let cache = tiny_of(small().leases(), 64);
         let mut writer = cache.handle().unwrap();
-        writer.set("k", [7; 300]).unwrap();
+        writer.insert("k", [7; 300]).unwrap();
         let lessee = cache.handle().unwrap();
         let lease = lessee.lease("k").unwrap().unwrap();
-        let ((), points) = with_fate(Fate::Stop(n), None, || drop(writer.set("k", [8; 300])));
+        let ((), points) = with_fate(Fate::Stop(n), None, || drop(writer.insert("k", [8; 300])));
         assert_eq!(lease.to_vec(), vec![7; 300]);
         std::mem::forget(lease);
         declare_dead(&cache, &lessee);

@@ -30,7 +30,7 @@ fn whoever_attaches_is_told_what_is_wrong() {
     }
     assert!(matches!(error_of(small().create(place)), SegmentError::Exists(_)));
     drop(map);
-    TierCache::remove(place).unwrap();
+    TierCache::unlink(place).unwrap();
     let cache = small().max_value(100).create(place).unwrap();
     let other = small().max_value(900).capacity(1 << 20).any_size();
     let other = other.create_or_attach(place).unwrap();
@@ -109,7 +109,7 @@ fn readers_need_no_seat() {
     let named = Named::new("readers");
     let cache = small().handles(2).processes(1).create(named.place()).unwrap();
     let mut handle = cache.handle().unwrap();
-    handle.set("k", "v").unwrap();
+    handle.insert("k", "v").unwrap();
     let mut others = Vec::new();
     for number in 0..200 {
         let other = TierCache::attach(named.place()).unwrap();
@@ -131,7 +131,7 @@ fn time_goes_on_while_the_machine_is_off() {
     let named = Named::new("off");
     let cache = small().create(named.place()).unwrap();
     let mut handle = cache.handle().unwrap();
-    handle.set_for("k", "v", Some(Duration::from_millis(300))).unwrap();
+    handle.insert_for("k", "v", Some(Duration::from_millis(300))).unwrap();
     drop(handle);
     drop(cache);
     restart(&named);
@@ -152,7 +152,7 @@ fn workers_that_start_together_after_a_reboot_all_get_in() {
     let cache = TierCache::builder().capacity(16 << 20).create(named.place()).unwrap();
     let mut handle = cache.handle().unwrap();
     for number in 0..40_000u32 {
-        handle.set(number.to_string(), [7; 100]).unwrap();
+        handle.insert(number.to_string(), [7; 100]).unwrap();
     }
     drop(handle);
     drop(cache);
@@ -212,10 +212,10 @@ fn of_several_creators_one_makes_it() {
         for error in made.into_iter().filter(Result::is_err).map(error_of) {
             assert!(matches!(error, SegmentError::Exists(_) | SegmentError::NotReady(_)));
         }
-        TierCache::remove(named.place()).unwrap();
+        TierCache::unlink(named.place()).unwrap();
         let opened = at_once(&|| {
             let cache = builder.create_or_attach(named.place())?;
-            cache.handle().unwrap().set("k", "v").expect("its blocks are found");
+            cache.handle().unwrap().insert("k", "v").expect("its blocks are found");
             Ok(cache)
         });
         for cache in opened {
@@ -238,7 +238,7 @@ fn the_creator_dies_midway() {
             let cache = TierCache::attach(named.place()).unwrap();
             let mut handle = cache.handle().unwrap();
             for number in 0..64 {
-                let report = handle.set(number.to_string(), "x");
+                let report = handle.insert(number.to_string(), "x");
                 assert_eq!(report.map(|report| report.evicted), Ok(0), "{number} at {n}");
             }
             drop(handle);
@@ -257,13 +257,13 @@ fn another_boot() {
     let cache = small().create(named.place()).unwrap();
     let mut handle = cache.handle().unwrap();
     for number in 0..40 {
-        handle.set(number.to_string(), vec![number; 300]).unwrap();
+        handle.insert(number.to_string(), vec![number; 300]).unwrap();
     }
     for number in 0..20 {
         assert!(handle.remove(number.to_string()).unwrap());
     }
     assert!(!handle.inner.kept.is_empty(), "blocks that only it knows of");
-    let cut_off = || drop(handle.set("cut off", vec![1; 300]));
+    let cut_off = || drop(handle.insert("cut off", vec![1; 300]));
     with_fate(Fate::Stop(12), None, cut_off);
     declare_dead(&cache, &handle);
     std::mem::forget(handle);
@@ -291,23 +291,23 @@ fn leaving_disturbs_nobody() {
                 for number in 0..100 {
                     let own = TierCache::attach(place).unwrap();
                     let mut handle = own.handle().unwrap();
-                    handle.set(format!("{thread}:{number}"), "x").unwrap();
+                    handle.insert(format!("{thread}:{number}"), "x").unwrap();
                     handle.incr("all", 1, Some(0), None).unwrap();
                 }
             });
         }
         let mut handle = cache.handle().unwrap();
         for number in 0..3_000 {
-            handle.set("mine", number.to_string()).unwrap();
+            handle.insert("mine", number.to_string()).unwrap();
             assert_eq!(handle.get("mine").unwrap(), Some(number.to_string().into_bytes()));
         }
     });
     assert_eq!(cache.check().unwrap().entries, 202);
     assert_eq!(cache.reader().get("all").unwrap(), Some(b"200".to_vec()));
-    TierCache::remove(place).unwrap();
+    TierCache::unlink(place).unwrap();
     assert!(matches!(error_of(TierCache::attach(place)), SegmentError::NotFound(_)));
     let next = small().create(place).unwrap();
-    cache.handle().unwrap().set("still", "here").unwrap();
+    cache.handle().unwrap().insert("still", "here").unwrap();
     assert_eq!((cache.len(), next.len()), (203, 0));
 }
 

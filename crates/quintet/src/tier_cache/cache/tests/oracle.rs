@@ -26,13 +26,13 @@ fn agrees_with_std() {
             0..4 => assert_eq!(handle.get(&key).unwrap().as_ref(), oracle.get(&key), "{step}"),
             4..6 => {
                 let value = value(&mut random, long);
-                let report = handle.set(&key, &value).unwrap();
+                let report = handle.insert(&key, &value).unwrap();
                 assert_eq!((report.replaced, report.evicted), (oracle.contains_key(&key), 0));
                 oracle.insert(key, value);
             }
             6 => {
                 let value = value(&mut random, long);
-                let added = handle.add(&key, &value, None).unwrap();
+                let added = handle.insert_new(&key, &value, None).unwrap();
                 assert_eq!(added, !oracle.contains_key(&key));
                 oracle.entry(key).or_insert(value);
             }
@@ -80,7 +80,7 @@ fn evicts_exactly_the_least_recently_used() {
                 order.retain(|other| *other != key);
             }
             _ => {
-                let report = handle.set(key.to_le_bytes(), step.to_string()).unwrap();
+                let report = handle.insert(key.to_le_bytes(), step.to_string()).unwrap();
                 // A set writes its entry before it lets go of the old one, so a full cache evicts for an update too.
                 for _ in 0..report.evicted {
                     order.remove(0);
@@ -122,7 +122,7 @@ fn hit_ratio_is_that_of_lru() {
         let key = zipf(&mut random, &sums);
         let hit = handle.get((key as u64).to_le_bytes()).unwrap().is_some();
         if !hit {
-            handle.set((key as u64).to_le_bytes(), "value").unwrap();
+            handle.insert((key as u64).to_le_bytes(), "value").unwrap();
         }
         let known = lru.access(key);
         if step > 100_000 {

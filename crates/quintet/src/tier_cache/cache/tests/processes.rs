@@ -17,7 +17,7 @@ pub(super) struct Named(Place);
 impl Named {
     pub(super) fn new(name: &str) -> Self {
         let place = Place::Name(format!("test-cache-{name}-{}", std::process::id()));
-        let _ = TierCache::remove(&place);
+        let _ = TierCache::unlink(&place);
         Self(place)
     }
 
@@ -43,7 +43,7 @@ impl Named {
 
 impl Drop for Named {
     fn drop(&mut self) {
-        let _ = TierCache::remove(&self.0);
+        let _ = TierCache::unlink(&self.0);
     }
 }
 
@@ -59,7 +59,7 @@ fn child() {
         let _ = std::io::stdin().read_line(&mut String::new());
         let worked = TierCache::attach(&place).map(|cache| {
             let mut handle = cache.handle().unwrap();
-            (0..500u32).all(|number| handle.set(number.to_string(), [8; 100]).is_ok())
+            (0..500u32).all(|number| handle.insert(number.to_string(), [8; 100]).is_ok())
         });
         return report(&worked.map_or_else(|error| error.to_string(), |_| "worked".to_owned()));
     }
@@ -85,18 +85,20 @@ fn child() {
             let mut handle = cache.handle().unwrap();
             report("ready");
             for step in 0u64.. {
-                handle.set("k", filled(step, (step % 900) as usize)).unwrap();
+                handle.insert("k", filled(step, (step % 900) as usize)).unwrap();
             }
         }
         "pause" => {
             let mut handle = cache.handle().unwrap();
             report("ready");
-            with_fate(Fate::Pause(Point::Release), None, || handle.set("stopped", "x")).0.unwrap();
+            with_fate(Fate::Pause(Point::Release), None, || handle.insert("stopped", "x"))
+                .0
+                .unwrap();
             report("went on");
         }
         "compute" => {
             let mut handle = cache.handle().unwrap();
-            let value = handle.get_or_insert_with("answer", None, || {
+            let value = handle.get_or_compute("answer", None, || {
                 report("computing");
                 std::thread::sleep(Duration::from_millis(number(2)));
                 words[3].as_bytes().to_vec()
@@ -106,7 +108,7 @@ fn child() {
         "fill" => {
             let mut handle = cache.handle().unwrap();
             for number in 0..200usize {
-                handle.set(number.to_string(), vec![b'x'; 3 * number]).unwrap();
+                handle.insert(number.to_string(), vec![b'x'; 3 * number]).unwrap();
                 report(&number.to_string());
             }
         }
@@ -149,7 +151,7 @@ fn soak_worker(cache: &TierCache, worker: u64, seed: u64) {
         match random.u32(..10) {
             0..6 => {
                 report(&format!("set {key} {stamp}"));
-                match handle.set(&key, filled(stamp, random.usize(..600))) {
+                match handle.insert(&key, filled(stamp, random.usize(..600))) {
                     Ok(_) => report(&format!("done {key}")),
                     Err(CacheError::Full) => report(&format!("full {key}")),
                     Err(error) => report(&format!("failed {key} {error}")),
@@ -289,7 +291,7 @@ fn values_are_never_torn() {
     let named = Named::new("torn");
     let cache = small().capacity(128 << 10).create(&named.0).unwrap();
     let mut handle = cache.handle().unwrap();
-    handle.set("k", filled(0, 0)).unwrap();
+    handle.insert("k", filled(0, 0)).unwrap();
     for _ in 0..3 {
         let mut child = named.child("torn", "");
         assert_eq!(child.line(PATIENCE).as_deref(), Some("ready"));
@@ -317,7 +319,7 @@ fn single_flight_across_processes() {
     let first = named.child("compute", "100 one");
     assert_eq!(first.line(PATIENCE).as_deref(), Some("computing"));
     let second = named.child("compute", "0 two");
-    let mine = handle.get_or_insert_with("answer", None, || b"three".to_vec()).unwrap();
+    let mine = handle.get_or_compute("answer", None, || b"three".to_vec()).unwrap();
     assert_eq!(mine, b"one");
     assert_eq!(first.line(PATIENCE).as_deref(), Some("got one"));
     assert_eq!(second.line(PATIENCE).as_deref(), Some("got one"), "it did not compute");
@@ -325,9 +327,9 @@ fn single_flight_across_processes() {
     let mut first = named.child("compute", "100000 one");
     assert_eq!(first.line(PATIENCE).as_deref(), Some("computing"));
     handle.set_patience(Duration::from_millis(20));
-    assert_eq!(handle.get_or_insert_with("answer", None, Vec::new), Err(CacheError::Busy));
+    assert_eq!(handle.get_or_compute("answer", None, Vec::new), Err(CacheError::Busy));
     first.kill().unwrap();
-    let mine = handle.get_or_insert_with("answer", None, || b"three".to_vec()).unwrap();
+    let mine = handle.get_or_compute("answer", None, || b"three".to_vec()).unwrap();
     assert_eq!(mine, b"three");
     assert_eq!(cache.stats().computed, 2);
 }
@@ -345,11 +347,11 @@ fn stopped_inside_a_bucket() {
     while handle.get("stopped").ok().flatten().is_none() {
         assert!(start.elapsed() < PATIENCE, "the child reaches its point");
     }
-    assert_eq!(handle.set("stopped", "y").err(), Some(CacheError::Busy));
+    assert_eq!(handle.insert("stopped", "y").err(), Some(CacheError::Busy));
     assert_eq!(handle.remove("stopped").err(), Some(CacheError::Busy));
     let mut busy = 0;
     for number in 0..3000u32 {
-        match handle.set(number.to_string(), "x") {
+        match handle.insert(number.to_string(), "x") {
             Ok(_) => {}
             Err(error) => {
                 assert_eq!(error, CacheError::Busy);
@@ -362,22 +364,22 @@ fn stopped_inside_a_bucket() {
     child.resume();
     assert_eq!(child.line(PATIENCE).as_deref(), Some("went on"));
     assert!(child.wait(PATIENCE).unwrap().is_some());
-    handle.set("stopped", "y").unwrap();
+    handle.insert("stopped", "y").unwrap();
     drop(handle);
     cache.check().unwrap();
 }
 
 fn fork_in_child(cache: &TierCache) {
     let mut handle = cache.handle().unwrap();
-    handle.set("parent", "1").unwrap();
+    handle.insert("parent", "1").unwrap();
     // SAFETY: the child below uses this library only, whose state is atomics.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         assert_eq!(handle.get("parent"), Err(CacheError::Forked));
-        assert_eq!(handle.set("parent", "2").err(), Some(CacheError::Forked));
+        assert_eq!(handle.insert("parent", "2").err(), Some(CacheError::Forked));
         let mut own = cache.handle().unwrap();
         assert_eq!(own.get_str("parent").unwrap().as_deref(), Some("1"));
-        own.set("child", "1").unwrap();
+        own.insert("child", "1").unwrap();
         report("child works");
         std::mem::forget(handle);
         // SAFETY: ends this process at once.
@@ -422,7 +424,7 @@ fn the_maintainer_is_elected_and_replaced() {
     let mut second = named.child("maintain", "");
     assert_eq!(second.line(PATIENCE).as_deref(), Some("ready"));
     for number in 0..3000u32 {
-        handle.set_for(number.to_string(), "x", Some(Duration::from_millis(1))).unwrap();
+        handle.insert_for(number.to_string(), "x", Some(Duration::from_millis(1))).unwrap();
     }
     wait_for(&|| cache.is_empty());
     assert_eq!(elected(), one);

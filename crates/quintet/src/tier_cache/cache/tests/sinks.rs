@@ -34,7 +34,7 @@ fn each_departure_is_delivered_once() {
             scope.spawn(move || {
                 let mut handle = cache.handle().unwrap();
                 for number in 0..5000u32 {
-                    handle.set(format!("{thread}:{number}"), number.to_le_bytes()).unwrap();
+                    handle.insert(format!("{thread}:{number}"), number.to_le_bytes()).unwrap();
                 }
             });
         }
@@ -49,7 +49,7 @@ fn each_departure_is_delivered_once() {
     for thread in 0..2 {
         for number in 0..5000u32 {
             let key = format!("{thread}:{number}");
-            let here = handle.contains(&key).unwrap() as i32;
+            let here = handle.contains_key(&key).unwrap() as i32;
             let there = delivered.get(key.as_bytes()).copied().unwrap_or(0);
             assert_eq!(here + there, 1, "{key}");
         }
@@ -65,7 +65,7 @@ fn an_error_keeps_the_entry() {
     let mut handle = cache.handle().unwrap();
     let mut stored = 0;
     let error = loop {
-        match handle.set(format!("{stored}"), "x") {
+        match handle.insert(format!("{stored}"), "x") {
             Ok(_) => stored += 1,
             Err(error) => break error,
         }
@@ -73,12 +73,12 @@ fn an_error_keeps_the_entry() {
     assert_eq!(error, CacheError::Sink("no room".into()));
     assert!(stored >= 60);
     for number in 0..stored {
-        assert!(handle.contains(format!("{number}")).unwrap());
+        assert!(handle.contains_key(format!("{number}")).unwrap());
     }
     assert_eq!(cache.stats().evicted, 0);
     assert!(cache.stats().sink_errors > 0);
     handle.remove("0").unwrap();
-    handle.set("another", "x").unwrap();
+    handle.insert("another", "x").unwrap();
     drop(handle);
     cache.check().unwrap();
 }
@@ -87,7 +87,7 @@ fn an_error_keeps_the_entry() {
 #[test]
 fn whoever_replaces_a_victim_wins() {
     let place = Place::Name(format!("test-sink-{}", std::process::id()));
-    let _ = TierCache::remove(&place);
+    let _ = TierCache::unlink(&place);
     let sizes =
         Sizes { blocks: 64, buckets: 64, max_value: 200, pace: 1, ..small().sizes().unwrap() };
     let mut cache = TierCache::create(&place, sizes, Access::default()).unwrap();
@@ -101,24 +101,24 @@ fn whoever_replaces_a_victim_wins() {
         for gone in batch {
             handle.set_no_evict(true);
             handle.remove("spare").unwrap();
-            handle.set(&gone.key, "newer").unwrap();
+            handle.insert(&gone.key, "newer").unwrap();
         }
         to.lock().unwrap().extend_from_slice(batch);
         Err("kept".into())
     });
     let mut handle = cache.handle().unwrap();
-    handle.set("spare", "x").unwrap();
+    handle.insert("spare", "x").unwrap();
     for number in 0..63 {
-        handle.set(format!("{number}"), "x").unwrap();
+        handle.insert(format!("{number}"), "x").unwrap();
     }
-    assert!(handle.set("more", "x").is_err());
+    assert!(handle.insert("more", "x").is_err());
     for gone in log.lock().unwrap().iter() {
         let value = handle.get_str(&gone.key).unwrap();
         assert!(gone.key == b"spare" || value.as_deref() == Some("newer"), "{gone:?}");
     }
     drop(handle);
     cache.check().unwrap();
-    TierCache::remove(&place).unwrap();
+    TierCache::unlink(&place).unwrap();
 }
 
 /// The evicting process dies at each of its stores: at least once, and with the same id.
@@ -129,15 +129,15 @@ fn a_death_repeats_a_delivery_at_most() {
         let log = logged(&mut cache);
         let mut dead = cache.handle().unwrap();
         for number in 0..64 {
-            dead.set(format!("{number}"), "x").unwrap();
+            dead.insert(format!("{number}"), "x").unwrap();
         }
-        let (_, points) = with_fate(Fate::Stop(n), None, || drop(dead.set("more", "x")));
+        let (_, points) = with_fate(Fate::Stop(n), None, || drop(dead.insert("more", "x")));
         declare_dead(&cache, &dead);
         std::mem::forget(dead);
         cache.recover().unwrap();
         cache.check().unwrap_or_else(|error| panic!("{error} at {n}"));
         let mut handle = cache.handle().unwrap();
-        handle.set("and more", "x").unwrap();
+        handle.insert("and more", "x").unwrap();
         let log = log.lock().unwrap();
         let mut ids = HashMap::new();
         for gone in log.iter() {
@@ -147,7 +147,7 @@ fn a_death_repeats_a_delivery_at_most() {
         for number in 0..64 {
             let key = format!("{number}");
             let there = ids.contains_key(key.as_bytes());
-            assert!(there || handle.contains(&key).unwrap(), "{key} at {n}");
+            assert!(there || handle.contains_key(&key).unwrap(), "{key} at {n}");
         }
         if n >= points {
             break;
@@ -170,14 +170,14 @@ fn a_claimed_victim_is_passed_over() {
     });
     let mut handle = cache.handle().unwrap();
     for number in 0..100 {
-        handle.set(format!("{number}"), "x").unwrap();
+        handle.insert(format!("{number}"), "x").unwrap();
     }
     let (ours, theirs) = (ours.lock().unwrap(), theirs.lock().unwrap());
     assert!(!ours.is_empty() && !theirs.is_empty());
     let mut seen = HashMap::new();
     for gone in ours.iter().chain(theirs.iter()) {
         assert_eq!(seen.insert(gone.key.clone(), ()), None, "delivered twice");
-        assert!(!handle.contains(&gone.key).unwrap());
+        assert!(!handle.contains_key(&gone.key).unwrap());
     }
 }
 
@@ -186,7 +186,7 @@ fn evictions_on_demand_return_the_oldest() {
     let cache = super::world::tiny_of(small().exact_recency(), 64);
     let mut handle = cache.handle().unwrap();
     for number in 0..10u8 {
-        handle.set([number], [number; 200]).unwrap();
+        handle.insert([number], [number; 200]).unwrap();
     }
     handle.get([0]).unwrap();
     let gone = handle.evict_oldest(3).unwrap();
@@ -212,7 +212,7 @@ impl EvictionSink for Ledger {
 }
 
 /// Every entry, in the order of their blocks.
-fn links_of(handle: &CacheHandle<'_>) -> Vec<Link> {
+fn links_of(handle: &Handle<'_>) -> Vec<Link> {
     let link = |record| {
         let word = handle.view.memory.record(record).unwrap().state();
         let live = word.state() == Some(RecordState::Live);
@@ -237,7 +237,7 @@ fn forced_out_while_it_is_being_delivered() {
         let mut number = inside.lock().unwrap();
         for _ in 0..20 {
             *number += 1;
-            match handle.set(format!("new {number}"), "x") {
+            match handle.insert(format!("new {number}"), "x") {
                 Ok(_) | Err(CacheError::Busy) => {}
                 Err(error) => return Err(error.to_string()),
             }
@@ -247,7 +247,7 @@ fn forced_out_while_it_is_being_delivered() {
     let mut handle = cache.handle().unwrap();
     let mut old = 0;
     while cache.stats().forced == 0 {
-        handle.set(format!("old {old}"), "x").unwrap();
+        handle.insert(format!("old {old}"), "x").unwrap();
         old += 1;
     }
     // All of them at once: the other handle has no choice but to wait.
@@ -277,7 +277,7 @@ fn what_stays_is_withdrawn() {
         fn store(&self, batch: &[Departed]) -> Result<(), String> {
             let other = self.1.lock().unwrap();
             let mut handle = other.handle().unwrap();
-            handle.set("1", "newer").unwrap();
+            handle.insert("1", "newer").unwrap();
             handle.remove("2").unwrap();
             self.0.store(batch)
         }
@@ -289,7 +289,7 @@ fn what_stays_is_withdrawn() {
     cache.set_sink(Meddler(ledger.clone(), Mutex::new(other)));
     let mut handle = cache.handle().unwrap();
     for number in 0..4 {
-        handle.set(number.to_string(), "x").unwrap();
+        handle.insert(number.to_string(), "x").unwrap();
     }
     let mut gone = Vec::new();
     handle.put_out(&links_of(&handle), &mut gone).unwrap();

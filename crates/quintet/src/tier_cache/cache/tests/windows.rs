@@ -39,7 +39,7 @@ fn filled() -> (TierCache, Gate, u32) {
     let mut handle = cache.handle().unwrap();
     let (mut stored, mut refusals) = (0u32, 0);
     while refusals < 40 {
-        match handle.set(stored.to_string(), stored.to_le_bytes()) {
+        match handle.insert(stored.to_string(), stored.to_le_bytes()) {
             Ok(report) => {
                 assert_eq!(report.evicted, 0);
                 (stored, refusals) = (stored + 1, 0);
@@ -62,7 +62,7 @@ fn without_a_sink_it_is_discarded() {
     let mut handle = cache.handle().unwrap();
     let mut evicted = 0;
     for number in 0..300u32 {
-        evicted += handle.set(number.to_string(), number.to_le_bytes()).unwrap().evicted as u64;
+        evicted += handle.insert(number.to_string(), number.to_le_bytes()).unwrap().evicted as u64;
         assert_eq!(handle.get(number.to_string()).unwrap(), Some(number.to_le_bytes().to_vec()));
     }
     drop(handle);
@@ -78,18 +78,18 @@ fn what_the_sink_refuses_stays() {
     let mut handle = cache.handle().unwrap();
     let (refused, before) = (stored.to_string(), cache.stats().sink_errors);
     for round in 1..4 {
-        assert!(!handle.contains(&refused).unwrap());
+        assert!(!handle.contains_key(&refused).unwrap());
         for number in 0..stored {
             let value = handle.peek(number.to_string()).unwrap();
             assert_eq!(value, Some(number.to_le_bytes().to_vec()), "{number}");
         }
-        assert_eq!(handle.set(&refused, "x"), Err(CacheError::Sink("no".into())));
+        assert_eq!(handle.insert(&refused, "x"), Err(CacheError::Sink("no".into())));
         let stats = cache.stats();
         assert_eq!((stats.sink_errors, stats.forced, stats.evicted), (before + round, 0, 0));
     }
     gate.0.store(true, Ordering::Relaxed);
-    let report = handle.set(&refused, "x").unwrap();
-    assert!(report.evicted > 0 && handle.contains(&refused).unwrap());
+    let report = handle.insert(&refused, "x").unwrap();
+    assert!(report.evicted > 0 && handle.contains_key(&refused).unwrap());
     let gone = gate.1.lock().unwrap();
     let stats = cache.stats();
     assert_eq!((stats.forced, stats.evicted), (gone.len() as u64, 0), "counted by its cause");
@@ -97,7 +97,7 @@ fn what_the_sink_refuses_stays() {
     for number in 0..stored {
         let key = number.to_string();
         let there = gone.iter().filter(|gone| gone.key == key.as_bytes()).count();
-        assert_eq!(handle.contains(&key).unwrap() as usize + there, 1, "{key}");
+        assert_eq!(handle.contains_key(&key).unwrap() as usize + there, 1, "{key}");
     }
     drop(handle);
     cache.check().unwrap();
@@ -113,14 +113,14 @@ fn killed_while_somebody_leaves() {
             gate.0.store(accepts, Ordering::Relaxed);
             let mut dead = cache.handle().unwrap();
             let (_, points) =
-                with_fate(Fate::Stop(n), None, || drop(dead.set(stored.to_string(), "x")));
+                with_fate(Fate::Stop(n), None, || drop(dead.insert(stored.to_string(), "x")));
             declare_dead(&cache, &dead);
             std::mem::forget(dead);
             cache.recover().unwrap();
             cache.check().unwrap_or_else(|error| panic!("{error} at {n}"));
             let mut handle = cache.handle().unwrap();
             // Whatever was about to leave may leave again.
-            let _ = handle.set(stored.to_string(), "x");
+            let _ = handle.insert(stored.to_string(), "x");
             let mut ids = HashMap::new();
             for gone in gate.1.lock().unwrap().iter() {
                 assert_eq!(*ids.entry(gone.key.clone()).or_insert(gone.id), gone.id, "at {n}");
@@ -130,7 +130,7 @@ fn killed_while_somebody_leaves() {
             for number in 0..stored {
                 let key = number.to_string();
                 let there = ids.contains_key(key.as_bytes());
-                assert!(there || handle.contains(&key).unwrap(), "{key} at {n}, {accepts}");
+                assert!(there || handle.contains_key(&key).unwrap(), "{key} at {n}, {accepts}");
             }
             if n >= points {
                 break;
@@ -153,7 +153,7 @@ fn two_make_way_for_each_other() {
             scope.spawn(move || {
                 let mut handle = cache.handle().unwrap();
                 for number in 0..2_000 {
-                    handle.set(format!("{thread}:{number}"), "x").unwrap();
+                    handle.insert(format!("{thread}:{number}"), "x").unwrap();
                 }
             });
         }

@@ -30,7 +30,7 @@ pub(super) fn advance(cache: &TierCache, ms: i64) {
 const DEAD: Owner = Owner::new(0, 1 << 47);
 
 /// From now on the owner of the handle counts as dead.
-pub(super) fn declare_dead(cache: &TierCache, handle: &CacheHandle<'_>) {
+pub(super) fn declare_dead(cache: &TierCache, handle: &Handle<'_>) {
     let seat = cache.view().memory.seat(handle.inner.number).unwrap();
     seat.owner_word().store(DEAD.0, crate::sync::Ordering::Release);
 }
@@ -43,5 +43,13 @@ pub(super) fn forget_recoverers(cache: &TierCache) {
         if seat.recovery() != Owner::NOBODY {
             seat.recovery_word().store(DEAD.0, crate::sync::Ordering::Release);
         }
+    }
+}
+
+/// Whoever was making or removing a namespace counts as dead.
+pub(super) fn forget_namer(cache: &TierCache) {
+    let word = cache.view().global(Global::Naming);
+    if word.load(crate::sync::Ordering::Relaxed) != 0 {
+        word.store(DEAD.0, crate::sync::Ordering::Release);
     }
 }

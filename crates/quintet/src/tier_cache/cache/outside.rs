@@ -1,0 +1,211 @@
+//! The operations of the cache itself, on a handle of its pool; and the handle that owns its share of the cache.
+
+use super::TierCache;
+use super::error::CacheError;
+use super::flight::{Begun, DEFAULT_PATIENCE, Shared};
+use super::handle::{Handle, Inserted};
+use super::pool::Parked;
+use super::spaces::Namespace;
+use crate::sync::Arc;
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+/// Operations that go to a handle as they are.
+macro_rules! operations {
+    ($self:ident: $receiver:ty; $($name:ident ($($argument:ident: $type:ty),*) -> $answer:ty;)+) => {
+        $(
+            #[doc = concat!("[`Handle::", stringify!($name), "`].")]
+            pub fn $name($self: $receiver, $($argument: $type),*) -> Result<$answer, CacheError> {
+                $self.with(|handle| handle.$name($($argument),*))
+            }
+        )+
+    };
+    ($self:ident: $receiver:ty) => {
+        operations! { $self: $receiver;
+            peek(key: impl AsRef<[u8]>) -> Option<Vec<u8>>;
+            get_into_slice(key: impl AsRef<[u8]>, value: &mut [u8]) -> Option<usize>;
+            get_versioned(key: impl AsRef<[u8]>) -> Option<(Vec<u8>, u64)>;
+            get_and_touch(key: impl AsRef<[u8]>, ttl: Option<Duration>) -> Option<Vec<u8>>;
+            get_many(keys: &[impl AsRef<[u8]>]) -> Vec<Option<Vec<u8>>>;
+            ttl(key: impl AsRef<[u8]>) -> Option<Option<Duration>>;
+            touch(key: impl AsRef<[u8]>, ttl: Option<Duration>) -> bool;
+            insert(key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Inserted;
+            insert_for(key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, ttl: Option<Duration>) -> Inserted;
+            insert_new(key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, ttl: Option<Duration>) -> bool;
+            insert_many(entries: &[(impl AsRef<[u8]>, impl AsRef<[u8]>)], ttl: Option<Duration>) -> Vec<Inserted>;
+            replace(key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, ttl: Option<Duration>) -> bool;
+            compare_exchange(key: impl AsRef<[u8]>, version: u64, value: impl AsRef<[u8]>, ttl: Option<Duration>) -> bool;
+            incr(key: impl AsRef<[u8]>, by: i64, initial: Option<i64>, ttl: Option<Duration>) -> Option<i64>;
+            remove(key: impl AsRef<[u8]>) -> bool;
+            remove_many(keys: &[impl AsRef<[u8]>]) -> usize;
+            pop(key: impl AsRef<[u8]>) -> Option<Vec<u8>>;
+            get_or_compute(key: impl AsRef<[u8]>, ttl: Option<Duration>, compute: impl FnOnce() -> Vec<u8>) -> Vec<u8>;
+            get_or_compute_timeout(key: impl AsRef<[u8]>, ttl: Option<Duration>, patience: Duration, compute: impl FnOnce() -> Vec<u8>) -> Vec<u8>;
+        }
+    };
+}
+
+/// On a handle of the cache's pool, in the unnamed namespace. A forked child takes seats of its own by itself.
+impl TierCache {
+    operations!(self: &Self);
+
+    /// [`Handle::get`]. Where no handle is free, or the cache may only be read, it reads without one.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, CacheError> {
+        let mut value = Vec::new();
+        Ok(self.get_into(key, &mut value)?.then_some(value))
+    }
+
+    /// [`Handle::get_into`], as [`TierCache::get`].
+    pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool, CacheError> {
+        let key = key.as_ref();
+        match self.with(|handle| handle.get_into(key, value)) {
+            Err(CacheError::NoSeat | CacheError::ReadOnly) => self.reader().get_into(key, value),
+            found => found,
+        }
+    }
+
+    /// [`Handle::contains_key`], as [`TierCache::get`].
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool, CacheError> {
+        let key = key.as_ref();
+        match self.with(|handle| handle.contains_key(key)) {
+            Err(CacheError::NoSeat | CacheError::ReadOnly) => {
+                self.reader().get_into(key, &mut Vec::new())
+            }
+            found => found,
+        }
+    }
+
+    /// [`Handle::get_or_try_compute`].
+    pub fn get_or_try_compute<E>(
+        &self,
+        key: impl AsRef<[u8]>,
+        ttl: Option<Duration>,
+        compute: impl FnOnce() -> Result<Vec<u8>, E>,
+    ) -> Result<Result<Vec<u8>, E>, CacheError> {
+        self.with(|handle| handle.get_or_try_compute(key, ttl, compute))
+    }
+
+    /// [`Handle::begin`].
+    pub fn begin(&self, key: impl AsRef<[u8]>) -> Result<Begun<'_>, CacheError> {
+        let key = key.as_ref();
+        let start = self.with(|handle| handle.start(key))?;
+        Ok(start.begun(Shared::Borrowed(self), key))
+    }
+
+    /// [`Handle::get_or_compute`] for tasks: it never blocks its thread, and works with any runtime. Who has to wait looks again every few
+    /// milliseconds, and gives up after a minute with [`CacheError::Busy`]. Dropped, it passes the duty to compute on.
+    pub async fn get_or_compute_async<F: Future<Output = Vec<u8>>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        ttl: Option<Duration>,
+        compute: impl FnOnce() -> F,
+    ) -> Result<Vec<u8>, CacheError> {
+        let key = key.as_ref().to_owned();
+        let begun = Instant::now();
+        loop {
+            match self.begin(&key) {
+                Ok(Begun::Value(value)) => return Ok(value),
+                Ok(Begun::Flight(flight)) => {
+                    let value = compute().await;
+                    // What cannot be stored is returned all the same.
+                    let _ = flight.complete(&value, ttl);
+                    return Ok(value);
+                }
+                Ok(Begun::Busy) if begun.elapsed() < DEFAULT_PATIENCE => self.alarm.nap().await,
+                Ok(Begun::Busy) => return Err(CacheError::Busy),
+                Err(CacheError::Full | CacheError::KeyTooLarge { .. } | CacheError::Sink(_)) => {
+                    return Ok(compute().await);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// A handle without a lifetime, for tasks and threads that are not scoped. After a fork the child's copy takes a seat of its own by itself.
+    #[cfg(not(any(quintet_loom, quintet_shuttle)))] // a checker's `Arc` cannot be `self`
+    pub fn owned_handle(self: &Arc<Self>) -> Result<OwnedHandle, CacheError> {
+        let parked = Parked::new(self.handle()?);
+        Ok(OwnedHandle {
+            parked: Some(parked),
+            space: Namespace::default(),
+            cache: Arc::clone(self),
+        })
+    }
+}
+
+/// A handle that shares the ownership of its cache; see [`TierCache::owned_handle`].
+#[derive(Debug)]
+pub struct OwnedHandle {
+    parked: Option<Parked>,
+    space: Namespace,
+    cache: Arc<TierCache>,
+}
+
+impl OwnedHandle {
+    operations!(self: &mut Self);
+
+    fn with<R>(
+        &mut self,
+        run: impl FnOnce(&mut Handle<'_>) -> Result<R, CacheError>,
+    ) -> Result<R, CacheError> {
+        let cache = &*self.cache;
+        if self.parked.as_ref().is_some_and(|parked| !parked.is_ours()) {
+            self.parked.take().into_iter().for_each(|parked| parked.leave(cache));
+        }
+        let parked = match &mut self.parked {
+            Some(parked) => parked,
+            none => {
+                let mut handle = cache.handle()?;
+                handle.set_namespace(self.space);
+                none.insert(Parked::new(handle))
+            }
+        };
+        run(parked.bind(cache))
+    }
+
+    /// The cache.
+    pub fn cache(&self) -> &Arc<TierCache> {
+        &self.cache
+    }
+
+    /// [`Handle::set_namespace`].
+    pub fn set_namespace(&mut self, space: Namespace) -> Result<(), CacheError> {
+        self.space = space;
+        self.with(|handle| {
+            handle.set_namespace(space);
+            Ok(())
+        })
+    }
+
+    /// [`Handle::get`].
+    pub fn get(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, CacheError> {
+        self.with(|handle| handle.get(key))
+    }
+
+    /// [`Handle::get_into`].
+    pub fn get_into(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: &mut Vec<u8>,
+    ) -> Result<bool, CacheError> {
+        self.with(|handle| handle.get_into(key, value))
+    }
+
+    /// [`Handle::contains_key`].
+    pub fn contains_key(&mut self, key: impl AsRef<[u8]>) -> Result<bool, CacheError> {
+        self.with(|handle| handle.contains_key(key))
+    }
+
+    /// [`Handle::begin`]; the flight owns its share of the cache.
+    pub fn begin(&mut self, key: impl AsRef<[u8]>) -> Result<Begun<'static>, CacheError> {
+        let key = key.as_ref();
+        let start = self.with(|handle| handle.start(key))?;
+        Ok(start.begun(Shared::Owned(Arc::clone(&self.cache)), key))
+    }
+}
+
+impl Drop for OwnedHandle {
+    fn drop(&mut self) {
+        self.parked.take().into_iter().for_each(|parked| parked.leave(&self.cache));
+    }
+}
