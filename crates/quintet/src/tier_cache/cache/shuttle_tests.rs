@@ -1,5 +1,6 @@
 //! Whole operations of the cache under shuttle, on a cache so small that they all meet: nothing is lost, nothing is delivered twice.
 
+use super::layout::FORMAT;
 use super::*;
 use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, schedules, thread};
 use std::collections::HashMap;
@@ -8,7 +9,7 @@ const SCHEDULES: usize = 2_000;
 
 fn sizes(blocks: u32, buckets: u32) -> Sizes {
     Sizes {
-        format: 2,
+        format: FORMAT,
         buckets,
         blocks,
         seats: 5,
@@ -17,6 +18,8 @@ fn sizes(blocks: u32, buckets: u32) -> Sizes {
         pace: 1,
         evicts: true,
         leases: false,
+        spaces: 1,
+        sums: false,
     }
 }
 
