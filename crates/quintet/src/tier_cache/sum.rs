@@ -112,7 +112,7 @@ mod tests {
         assert_ne!(of(7, 9, 11), of(7, 9, 12));
         assert!(fits(7, 9, with_tick(of(7, 9, 11), 5), 11));
         assert!(!fits(7, 8, with_tick(of(7, 9, 11), 5), 11));
-        let words: Vec<AtomicU64> = (0..40u64).map(|at| AtomicU64::new(at * at << 7)).collect();
+        let words: Vec<AtomicU64> = (0..40u64).map(|at| AtomicU64::new((at * at) << 7)).collect();
         for cut in [0, 1, 2, 39, 40] {
             let (head, tail) = words.split_at(cut);
             assert_eq!(over(over(!0, head), tail), over(!0, &words), "piece by piece");

@@ -170,15 +170,16 @@ impl Flight<'_> {
             return Err(CacheError::Forked);
         }
         let (key, value) = (&self.key, value.as_ref());
+        let mut ended = false;
         let done = self.cache.with(|handle| {
             let space = std::mem::replace(&mut handle.space, held.space);
             let stored = handle.insert_for(key, value, ttl);
             handle.space = space;
             handle.view.count(handle.inner.number, Count::Computed, stored.is_ok() as u64);
-            handle.end_flight(held, key)?;
+            ended = handle.end_flight(held, key).is_ok();
             stored
         });
-        if !matches!(done, Err(CacheError::NoSeat)) {
+        if ended {
             self.held = None;
         }
         done
@@ -285,10 +286,11 @@ impl<'c> Handle<'c> {
         patience: Duration,
         compute: impl FnOnce() -> Vec<u8>,
     ) -> Result<Vec<u8>, CacheError> {
-        let usual = std::mem::replace(&mut self.patience, patience);
-        let computed = self.get_or_compute(key, ttl, compute);
-        self.patience = usual;
-        computed
+        let compute = || Ok::<_, Infallible>(compute());
+        match self.compute_within(key.as_ref(), ttl, patience, compute)? {
+            Ok(value) => Ok(value),
+            Err(never) => match never {},
+        }
     }
 
     /// Like [`Handle::get_or_compute`]; an error of `compute` is handed on, and the next caller computes.
@@ -298,12 +300,21 @@ impl<'c> Handle<'c> {
         ttl: Option<Duration>,
         compute: impl FnOnce() -> Result<Vec<u8>, E>,
     ) -> Result<Result<Vec<u8>, E>, CacheError> {
-        let key = key.as_ref();
+        self.compute_within(key.as_ref(), ttl, self.patience, compute)
+    }
+
+    fn compute_within<E>(
+        &mut self,
+        key: &[u8],
+        ttl: Option<Duration>,
+        patience: Duration,
+        compute: impl FnOnce() -> Result<Vec<u8>, E>,
+    ) -> Result<Result<Vec<u8>, E>, CacheError> {
         let mut value = Vec::new();
         if self.get_into(key, &mut value)? {
             return Ok(Ok(value));
         }
-        let held = match self.wait_to_compute(key, &mut value) {
+        let held = match self.wait_to_compute(key, patience, &mut value) {
             Ok(None) => return Ok(Ok(value)),
             Ok(Some(held)) => held,
             // There is no room for a flight, and none for the value.
@@ -327,9 +338,10 @@ impl<'c> Handle<'c> {
     fn wait_to_compute(
         &mut self,
         key: &[u8],
+        patience: Duration,
         value: &mut Vec<u8>,
     ) -> Result<Option<Held>, CacheError> {
-        let mut wait = Wait::new(self.patience);
+        let mut wait = Wait::new(patience);
         let held = loop {
             match self.take_off(key, self.inner.number as u64)? {
                 Ok(held) => break held,

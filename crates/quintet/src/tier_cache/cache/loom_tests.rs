@@ -1,13 +1,14 @@
-//! The orders of the cache's own handshakes: a copy against the reuse of its block, free blocks handed over, a lease against whoever frees, a flight against
-//! the next one. Caches of one to three blocks and one bucket.
+//! The orders of the cache's own handshakes: a copy against the reuse of its block, free blocks handed over, a lease against whoever frees. (A flight is
+//! an entry like others.) Caches of one to three blocks and one bucket.
 
+use super::layout::{FORMAT, Reserved};
 use super::*;
-use crate::sync::{Arc, AtomicUsize, Ordering, thread};
+use crate::sync::{Arc, Ordering, thread};
 use crate::tier_cache::word::RecordState;
 
 fn sizes(blocks: u32) -> Sizes {
     Sizes {
-        format: layout::FORMAT,
+        format: FORMAT,
         buckets: 1,
         blocks,
         seats: 2,
@@ -18,7 +19,9 @@ fn sizes(blocks: u32) -> Sizes {
         leases: false,
         capacity: 0,
         processes: 1,
-        reserved: layout::Reserved::NONE,
+        reserved: Reserved::NONE,
+        spaces: 1,
+        sums: false,
     }
 }
 
@@ -109,29 +112,6 @@ fn loom_cache_a_leased_block_is_not_reused() {
         let word = view.memory.record(0).unwrap().state();
         assert_eq!(word.state(), Some(RecordState::Free), "nobody is left to free it");
         assert!(view.is_offered(0));
-    });
-}
-
-/// Two ask for what neither has: one computes, both get its answer (H1 to H3).
-#[test]
-fn loom_cache_one_computes() {
-    model(|| {
-        let cache = cache(sizes(2));
-        let computed = Arc::new(AtomicUsize::new(0));
-        let ask = |cache: &TierCache, computed: &AtomicUsize| {
-            let mut handle = cache.handle().unwrap();
-            handle
-                .get_or_compute("a", None, || {
-                    computed.fetch_add(1, Ordering::Relaxed);
-                    vec![1; 8]
-                })
-                .unwrap()
-        };
-        let (other, count) = (Arc::clone(&cache), Arc::clone(&computed));
-        let thread = thread::spawn(move || ask(&other, &count));
-        assert_eq!(ask(&cache, &computed), [1; 8]);
-        assert_eq!(thread.join().unwrap(), [1; 8]);
-        assert_eq!(computed.load(Ordering::Relaxed), 1);
     });
 }
 

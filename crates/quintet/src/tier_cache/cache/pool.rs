@@ -9,7 +9,9 @@
 
 use super::TierCache;
 use super::error::CacheError;
+use super::flight::DEFAULT_PATIENCE;
 use super::handle::Handle;
+use super::spaces::Space;
 use crate::sync::{CachePadded, Mutex, fork};
 use std::mem::MaybeUninit;
 
@@ -38,12 +40,18 @@ impl Parked {
     /// The handle, of the cache that it was made by, wherever that is now.
     pub(super) fn bind<'c>(&mut self, cache: &'c TierCache) -> &mut Handle<'c> {
         let place: *mut Handle<'c> = self.handle.as_mut_ptr().cast();
-        // SAFETY: the place is a handle's; its old reference is overwritten without being read.
-        unsafe { (&raw mut (*place).cache).write(cache) };
+        // SAFETY: the place is that of a handle, in a box.
+        let of_cache = unsafe { &raw mut (*place).cache };
         // SAFETY: as above.
-        unsafe { (&raw mut (*place).inner.map).write(cache.map()) };
+        let of_map = unsafe { &raw mut (*place).inner.map };
+        // SAFETY: as above.
+        let of_view = unsafe { &raw mut (*place).view };
+        // SAFETY: the place is writable; the old reference is overwritten without being read or dropped, which it need not be.
+        unsafe { of_cache.write(cache) };
+        // SAFETY: as above.
+        unsafe { of_map.write(cache.map()) };
         // SAFETY: as above. The arrays lie in the mapping, which the cache owns.
-        unsafe { (&raw mut (*place).view).write(cache.view()) };
+        unsafe { of_view.write(cache.view()) };
         // SAFETY: a handle was moved here by `new`, and all its references are of the cache that is borrowed. Nobody else has access: the box is
         // borrowed exclusively for as long.
         unsafe { &mut *place }
@@ -108,7 +116,10 @@ impl TierCache {
                 *slot = Some(Parked::new(self.seated()?));
             }
             if let Some(parked) = slot.as_mut() {
-                return run(parked.bind(self));
+                let handle = parked.bind(self);
+                // An operation that unwound may have left them otherwise.
+                (handle.space, handle.patience) = (Space::default(), DEFAULT_PATIENCE);
+                return run(handle);
             }
         }
         run(&mut self.seated()?)

@@ -1,5 +1,6 @@
 //! Whole operations of the cache under shuttle, on a cache so small that they all meet: nothing is lost, nothing is delivered twice.
 
+use super::layout::{FORMAT, Reserved};
 use super::*;
 use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, schedules, thread};
 use std::collections::HashMap;
@@ -8,7 +9,7 @@ const SCHEDULES: usize = 2_000;
 
 fn sizes(blocks: u32, buckets: u32) -> Sizes {
     Sizes {
-        format: layout::FORMAT,
+        format: FORMAT,
         buckets,
         blocks,
         seats: 5,
@@ -19,7 +20,9 @@ fn sizes(blocks: u32, buckets: u32) -> Sizes {
         leases: false,
         capacity: 0,
         processes: 1,
-        reserved: layout::Reserved::NONE,
+        reserved: Reserved::NONE,
+        spaces: 1,
+        sums: false,
     }
 }
 

@@ -200,7 +200,7 @@ fn tasks_compute_once() {
         }
     }));
     assert_eq!(both, (Ok(b"one".to_vec()), Ok(b"one".to_vec())));
-    let dropped = cache.get_or_compute_async("j", None, || std::future::pending());
+    let dropped = cache.get_or_compute_async("j", None, std::future::pending);
     let mut dropped = Box::pin(dropped);
     let mut context = Context::from_waker(Waker::noop());
     assert!(dropped.as_mut().poll(&mut context).is_pending());
