@@ -18,17 +18,22 @@
 //! guard goes on with it.
 //! **X4.** The phase is BROKEN while user code runs on the writable copy: a panic leaves no copy that is trusted wrongly. What the panicking change has
 //! logged is taken out of the log again, and the copy is made anew: the change has not happened.
-//! **X5.** What falls out of the second copy is dropped after the copies agree, each piece under its own catch.
+//! **X5.** What falls out is dropped after the copies agree, each piece under its own catch: by the writer, or, for a table that is shared, after its lock is released.
 //! **X6.** User code never runs while a lock of this room is held, but for that of a table that is shared (F3 there); the writer itself is borrowed exclusively, so that
 //! nothing it calls can call it.
+//! **X7.** A log that is not worth replaying is given up, and the copy made anew: if copying is quicker, if the copy belongs to owned guards (C3), or if its readers do
+//! not leave and it is left to them. A writer waits for either about as long as it would take to make a copy: so it never takes much more than twice the
+//! time of what would have been best.
 
 use super::absorb::Absorb;
 use super::core::Core;
+use super::fallen::Fallen;
+use super::pace::Pace;
 use super::reader::{Reader, SharedReader};
 use super::user_code::{caught, drop_each};
 use super::wait::{GuardError, Patience};
 use super::word::{PLACES, Place};
-use crate::sync::{Arc, Barrier};
+use crate::sync::{Arc, Barrier, MODEL, park_timeout};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::ops::Deref;
@@ -47,14 +52,20 @@ enum Phase {
 /// Logs and lists keep room for so many entries between batches.
 const KEPT: usize = 1024;
 
-/// What the writer does when readers do not leave the copy it wants to write.
+/// A copy of so many bytes takes a microsecond, about.
+const BYTES_PER_MICROSECOND: usize = 2_000;
+
+/// No wait is shorter: sleeping and waking take as long.
+const SHORTEST: Duration = Duration::from_micros(50);
+
+/// What the writer does when read guards do not leave the copy it wants to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Stalled {
     /// Waits for them.
-    #[default]
     Wait,
-    /// Leaves them that copy and makes a third one from the current version: one copying of the whole
-    /// structure instead of a wait. Waits only if the third place is occupied as well.
+    /// Waits about as long as it takes to make a copy; then leaves them that copy and makes a third one from the current version. Waits on
+    /// only if the third place is occupied as well.
+    #[default]
     Copy,
 }
 
@@ -68,8 +79,10 @@ pub struct TwinStats {
     pub parks: u64,
     /// How often a copy was rebuilt: after a panic, a replay that ended differently, or a discard.
     pub rebuilds: u64,
-    /// How often an occupied copy was left to its readers ([`Stalled::Copy`]).
+    /// How often a copy was left to its readers ([`Stalled::Copy`]) or owners ([`OwnedGuard`](super::OwnedGuard)).
     pub left_behind: u64,
+    /// How often a copy was made anew because the log of changes was too long to be worth replaying.
+    pub copied: u64,
 }
 
 /// The writing side of a structure that is kept in two copies.
@@ -80,10 +93,10 @@ pub struct Twin<T: Absorb<Op>, Op> {
     log: VecDeque<Op>,
     /// How much was logged when the last change began (X4).
     staged: usize,
-    /// What fell out of the second copy (X5).
-    old: Vec<T::Old>,
+    /// What fell out (X5).
+    fallen: Fallen<T, Op>,
     /// Somebody else drops it.
-    keeps_old: bool,
+    keeps_fallen: bool,
     phase: Phase,
     /// Where readers are sent.
     readable: Place,
@@ -95,6 +108,7 @@ pub struct Twin<T: Absorb<Op>, Op> {
     /// The barrier of the last publish was granted.
     settled: bool,
     stalled: Stalled,
+    pace: Pace,
     version: u64,
     stats: TwinStats,
     /// What each copy held when it was last published: it has not changed since, unless it is about to be published again.
@@ -118,7 +132,7 @@ pub struct Acquire<'a, T: Absorb<Op>, Op> {
 impl<T: Absorb<Op>, Op> Twin<T, Op> {
     /// Keeps `first` in two copies.
     pub fn new(first: T) -> (Self, Reader<T>) {
-        Self::with(first, Stalled::Wait, Barrier::detect())
+        Self::with(first, Stalled::default(), Barrier::detect())
     }
 
     /// The same, with a choice of what happens when readers do not leave.
@@ -143,8 +157,8 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             core,
             log: VecDeque::new(),
             staged: 0,
-            old: Vec::new(),
-            keeps_old: false,
+            fallen: Fallen::new(),
+            keeps_fallen: false,
             phase: Phase::Stale,
             readable: Place::ALL[0],
             writable: Place::ALL[1],
@@ -152,6 +166,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             spare_is_empty: true,
             settled: true,
             stalled,
+            pace: Pace::default(),
             version: 0,
             stats: TwinStats::default(),
             bytes: [0; PLACES],
@@ -230,52 +245,112 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             return Ok(false);
         }
         self.sweep_spare();
-        if self.phase == Phase::Stale && !self.replay() {
+        if self.phase == Phase::Stale && !self.catch_up(patience) {
             self.phase = Phase::Broken;
-            drop_each(self.log.drain(..));
+            self.fallen.take_log(&mut self.log, 0);
+            self.renew();
         }
         if self.phase == Phase::Broken {
             self.repair();
         }
         self.phase = Phase::Fresh;
-        let panic = if self.keeps_old { None } else { drop_each(self.old.drain(..)) };
-        self.old.shrink_to(KEPT);
         self.log.shrink_to(KEPT);
-        match panic {
+        match if self.keeps_fallen { None } else { self.fallen.drop_all() } {
             None => Ok(true),
             Some(panic) => resume_unwind(panic),
         }
     }
 
+    /// Waits until nobody is at the writable place, or takes another one instead (X7).
     fn drain(&mut self, patience: Patience<'_>) -> Result<bool, GuardError> {
-        let parks = &mut self.stats.parks;
-        if self.stalled == Stalled::Wait {
-            return self.core.gate.drain(self.writable, patience, parks);
+        let first = if self.stalled == Stalled::Wait { patience } else { self.little(patience) };
+        let (gate, parks) = (&self.core.gate, &mut self.stats.parks);
+        let drained = gate.drain(self.writable, first, parks);
+        if self.stalled == Stalled::Wait
+            || matches!(drained, Ok(true) | Err(GuardError::BarrierRefused))
+        {
+            return drained;
         }
-        match self.core.gate.drain(self.writable, Patience::None, parks) {
-            Err(GuardError::Occupied) if self.core.gate.is_clear(self.spare) => {
-                std::mem::swap(&mut self.writable, &mut self.spare);
-                self.spare_is_empty = false;
-                if self.phase == Phase::Stale {
-                    drop_each(self.log.drain(..));
-                }
-                self.phase = Phase::Broken;
-                self.stats.left_behind += 1;
-                Ok(true)
+        if !gate.is_clear(self.spare) {
+            match gate.drain(self.writable, patience, parks) {
+                // Our own guard does not leave; another one may.
+                Err(GuardError::WouldDeadlock) => match gate.drain(self.spare, patience, parks) {
+                    Ok(true) => {}
+                    occupied => return occupied,
+                },
+                drained => return drained,
             }
-            Err(GuardError::Occupied) => self.core.gate.drain(self.writable, patience, parks),
-            other => other,
+        }
+        std::mem::swap(&mut self.writable, &mut self.spare);
+        self.empty(self.writable);
+        self.spare_is_empty = false;
+        self.stats.left_behind += 1;
+        Ok(true)
+    }
+
+    /// As much of a patience as it takes to make a copy (X7). A task cannot be woken by a clock: it does not wait.
+    fn little(&self, patience: Patience<'_>) -> Patience<'static> {
+        let bytes = self.bytes.iter().max().copied().unwrap_or(0);
+        let most = Duration::from_micros((bytes / BYTES_PER_MICROSECOND) as u64).max(SHORTEST);
+        match patience {
+            _ if MODEL => Patience::None,
+            Patience::None | Patience::Task(_) => Patience::None,
+            Patience::Forever => Patience::Until(Instant::now() + most),
+            Patience::Until(end) => Patience::Until(end.min(Instant::now() + most)),
         }
     }
 
-    /// Drops the copy that was left behind, once its readers have gone.
+    /// Gives up the copy at a place that is drained.
+    fn empty(&mut self, place: Place) {
+        // SAFETY: we are the writer; not readable since a settled publish, and drained (D2).
+        self.fallen.editions.extend(unsafe { self.core.put(place, None) });
+        *place.of_mut(&mut self.bytes) = 0;
+    }
+
+    /// Gives up the copy that was left behind, once its readers have gone.
     fn sweep_spare(&mut self) {
         if !self.spare_is_empty && self.core.gate.is_clear(self.spare) {
-            // SAFETY: not readable since a settled publish, and drained (D2).
-            let slot = unsafe { self.core.slot_mut(self.spare) };
-            drop_each(slot.take().into_iter());
+            self.empty(self.spare);
             self.spare_is_empty = true;
-            *self.spare.of_mut(&mut self.bytes) = 0;
+        }
+    }
+
+    /// Brings the stale copy up to date by the log; false if it is to be made anew (X7).
+    fn catch_up(&mut self, patience: Patience<'_>) -> bool {
+        // SAFETY: the readable copy is not written (D1).
+        let truth = unsafe { self.core.copy(self.readable) };
+        // SAFETY: we are the writer.
+        let is_there = unsafe { self.core.peek(self.writable) }.is_some();
+        if !is_there {
+            return false; // left behind
+        }
+        if truth.is_copied_sooner(self.log.len()) {
+            self.stats.copied += 1;
+            return false;
+        }
+        if !self.await_owners(patience) {
+            self.stats.left_behind += 1;
+            return false;
+        }
+        if !self.replay() {
+            self.stats.rebuilds += 1;
+            return false;
+        }
+        true
+    }
+
+    /// Waits a little until the writable copy is ours alone (C3); false if it is not.
+    fn await_owners(&self, patience: Patience<'_>) -> bool {
+        let patience = self.little(patience);
+        loop {
+            // SAFETY: `ready` has drained the place (D2); the reference is not used.
+            if unsafe { self.core.copy_mut(self.writable) }.is_some() {
+                return true;
+            }
+            match patience {
+                Patience::Until(end) if Instant::now() < end => park_timeout(SHORTEST),
+                _ => return false,
+            }
         }
     }
 
@@ -283,10 +358,9 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
     fn replay(&mut self) -> bool {
         // SAFETY: the readable copy is not written (D1).
         let truth = unsafe { self.core.copy(self.readable) };
-        // SAFETY: `ready` has drained the place (D2).
-        let slot = unsafe { self.core.slot_mut(self.writable) };
-        let Some(copy) = slot.as_mut() else { return false };
-        let (log, old) = (&mut self.log, &mut self.old);
+        // SAFETY: `ready` has drained the place (D2), and `await_owners` has found the copy to be ours alone.
+        let copy = unsafe { self.core.copy_mut_again(self.writable) };
+        let (log, old) = (&mut self.log, &mut self.fallen.old);
         let replayed = caught(|| {
             while let Some(op) = log.pop_front() {
                 if copy.absorb_second(op, old).is_err() {
@@ -301,18 +375,32 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         })
     }
 
-    /// Makes the writable copy anew: the readable copy, then what is staged. A panic leaves the phase BROKEN (X4).
+    /// Makes a copy in doubt anew. A panic leaves the phase BROKEN (X4).
     fn repair(&mut self) {
-        self.phase = Phase::Broken;
         self.stats.rebuilds += 1;
+        self.renew();
+    }
+
+    /// Makes the writable copy anew: the readable copy, then what is staged. A panic leaves the phase BROKEN (X4).
+    fn renew(&mut self) {
+        self.phase = Phase::Broken;
         // SAFETY: the readable copy is not written (D1).
-        let mut copy = T::rebuild(unsafe { self.core.copy(self.readable) });
-        for op in &mut self.log {
-            copy.absorb_first(op);
-        }
+        let truth = unsafe { self.core.copy(self.readable) };
+        let keeps_memory = !std::mem::needs_drop::<T::Old>();
         // SAFETY: the place was drained before the phase left STALE, and has not been readable since (D2).
-        let slot = unsafe { self.core.slot_mut(self.writable) };
-        drop_each(slot.replace(copy).into_iter());
+        match unsafe { self.core.copy_mut(self.writable) } {
+            Some(copy) if keeps_memory => copy.rebuild_into(truth),
+            _ => {
+                let copy = T::rebuild(truth);
+                // SAFETY: as above; the reference to the old copy is gone.
+                self.fallen.editions.extend(unsafe { self.core.put(self.writable, Some(copy)) });
+            }
+        }
+        // SAFETY: as above; there is a copy now, and it is ours alone.
+        let copy = unsafe { self.core.copy_mut_again(self.writable) };
+        for op in &mut self.log {
+            self.fallen.old.extend(copy.absorb_first(op));
+        }
         self.phase = Phase::Fresh;
     }
 
@@ -321,7 +409,10 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
     ///
     /// Only within a guard.
     #[inline(always)]
-    fn change<R>(&mut self, change: impl FnOnce(&mut T, &mut VecDeque<Op>) -> R) -> R {
+    fn change<R>(
+        &mut self,
+        change: impl FnOnce(&mut T, &mut VecDeque<Op>, &mut Vec<T::Old>) -> R,
+    ) -> R {
         if self.phase == Phase::Broken {
             self.repair();
         }
@@ -329,25 +420,23 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         self.phase = Phase::Broken;
         self.staged = self.log.len();
         let undo = Undo(self);
-        // SAFETY: a guard exists, so `ready` has drained the place (D2), and nothing else refers to it: what the guard has shown was borrowed from
-        // the guard, and a repair comes after `change` has ended.
-        let slot = unsafe { undo.0.core.slot_mut(undo.0.writable) };
-        // SAFETY: the writable place holds a copy once it is FRESH (X1).
-        let copy = unsafe { slot.as_mut().unwrap_unchecked() };
-        let answer = change(copy, &mut undo.0.log);
+        // SAFETY: a guard exists, so `ready` has drained the place (D2), and holds a copy that is ours alone, once it is FRESH (X1). Nothing else refers to it: what the
+        // guard has shown was borrowed from the guard, and a repair comes after `change` has ended.
+        let copy = unsafe { undo.0.core.copy_mut_again(undo.0.writable) };
+        let answer = change(copy, &mut undo.0.log, &mut undo.0.fallen.old);
         undo.0.phase = Phase::Fresh;
         std::mem::forget(undo);
         answer
     }
 
-    /// What fell out of the second copy, for somebody who drops it later (X5).
-    pub(super) fn take_old(&mut self) -> Vec<T::Old> {
-        std::mem::take(&mut self.old)
+    /// What fell out, for somebody who drops it later (X5).
+    pub(super) fn take_fallen(&mut self) -> Fallen<T, Op> {
+        std::mem::replace(&mut self.fallen, Fallen::new())
     }
 
-    /// Whether what falls out of the second copy is left to [`take_old`](Self::take_old).
-    pub(super) fn set_keeps_old(&mut self, keeps: bool) {
-        self.keeps_old = keeps;
+    /// Whether what falls out is left to [`take_fallen`](Self::take_fallen).
+    pub(super) fn set_keeps_fallen(&mut self, keeps: bool) {
+        self.keeps_fallen = keeps;
     }
 
     pub(super) fn stalled(&self) -> Stalled {
@@ -375,14 +464,13 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
     #[inline(always)]
     fn tell(&self) {
         let copies: usize = self.bytes.iter().sum();
-        let lists =
-            self.log.capacity() * size_of::<Op>() + self.old.capacity() * size_of::<T::Old>();
+        let lists = self.log.capacity() * size_of::<Op>() + self.fallen.bytes();
         self.core.gate.told.tell(&self.stats, copies + lists);
     }
 
     /// Makes the writable copy FRESH, for who applies changes without a guard's drop (X3).
     pub(super) fn freshen(&mut self, patience: Patience<'_>) -> Result<(), GuardError> {
-        self.ready(patience).map(drop)
+        if self.ready(patience)? { Ok(()) } else { Err(GuardError::Occupied) }
     }
 
     /// What was logged since the last publish, or by it.
@@ -396,8 +484,11 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         }
         self.version += 1;
         self.stats.published += 1;
-        // SAFETY: we are the writer; the place is FRESH, so it holds a copy and is drained (X1, X2).
-        self.settled = unsafe { self.core.publish(self.writable, self.version) };
+        let fenced = self.pace.begin(self.version, self.core.gate.peek().is_fenced());
+        let fenced = fenced && !self.core.gate.has_fences();
+        // SAFETY: we are the writer; the place is FRESH, so it holds a copy that is ours alone and is drained (X1, X2).
+        self.settled = unsafe { self.core.publish(self.writable, self.version, fenced) };
+        self.pace.end(fenced);
         std::mem::swap(&mut self.readable, &mut self.writable);
         self.phase = Phase::Stale;
         self.measure(self.readable);
@@ -420,7 +511,18 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             return;
         }
         self.phase = Phase::Broken;
-        drop_each(self.log.drain(..));
+        self.fallen.take_log(&mut self.log, 0);
+    }
+
+    /// What readers see, by value: a copy of it if a reader is left.
+    pub(super) fn into_readable(self) -> T {
+        let (core, place) = (Arc::clone(&self.core), self.readable);
+        drop(self);
+        match Arc::try_unwrap(core) {
+            Ok(core) => core.into_copy(place),
+            // SAFETY: the writer is gone: nobody writes.
+            Err(core) => T::rebuild(unsafe { core.copy(place) }),
+        }
     }
 }
 
@@ -434,7 +536,7 @@ impl<T: Absorb<Op>, Op> Drop for Undo<'_, T, Op> {
         let Self(twin) = self;
         let undoes = !cfg!(quintet_mutation = "retain-panic");
         let staged = if undoes { twin.staged } else { twin.log.len() };
-        drop_each(twin.log.drain(staged..));
+        twin.fallen.take_log(&mut twin.log, staged);
         // A second panic while one is under way would end the process. If there is one, the phase stays BROKEN.
         if let Err(payload) = caught(|| twin.repair()) {
             drop_each(std::iter::once(payload));
@@ -447,6 +549,7 @@ impl<T: Absorb<Op>, Op> Drop for Twin<T, Op> {
         // Waits for nobody: readers keep the copies, and the last of them drops both.
         self.core.gate.arrivals.orphan();
         drop_each(self.log.drain(..));
+        self.fallen.drop_all();
     }
 }
 
@@ -483,7 +586,22 @@ impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
     }
 
     pub(super) fn change<R>(&mut self, change: impl FnOnce(&mut T, &mut VecDeque<Op>) -> R) -> R {
+        self.twin.change(|copy, log, _| change(copy, log))
+    }
+
+    /// The same for a change whose pieces fall into a list, to be dropped later (X5).
+    pub(super) fn change_keeping<R>(
+        &mut self,
+        change: impl FnOnce(&mut T, &mut VecDeque<Op>, &mut Vec<T::Old>) -> R,
+    ) -> R {
         self.twin.change(change)
+    }
+
+    /// A piece that fell out, to be dropped later (X5).
+    pub(super) fn keep(&mut self, old: T::Old) {
+        if std::mem::needs_drop::<T::Old>() {
+            self.twin.fallen.old.push(old);
+        }
     }
 
     /// Makes the changes visible to all readers at one moment; returns the number of the new version. Does so
@@ -503,7 +621,7 @@ impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
             return;
         }
         self.twin.phase = Phase::Broken;
-        drop_each(self.twin.log.drain(keep..));
+        self.twin.fallen.take_log(&mut self.twin.log, keep);
     }
 
     /// As [`Twin::take_staged`].
