@@ -22,12 +22,13 @@ use super::absorb::Absorb;
 use super::core::Core;
 use super::reader::{OwnedGuard, ReadGuard, Reader};
 use super::sleepers::Sleepers;
-use super::twin::{Stalled, Twin, TwinStats, Write};
+use super::twin::{Stalled, Twin, TwinStats};
 use super::user_code::{Payload, caught};
 use super::version::Op;
 use super::wait::{GuardError, Patience};
 use super::waits::Waiting;
 use super::watch::Watches;
+use super::write::Write;
 use crate::sync::{
     Arc, AtomicUsize, Barrier, Condvar, LazyArc, Mutex, MutexGuard, Ordering, const_where_possible,
     fork, park_timeout,
@@ -348,10 +349,13 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
             if self.core.gate.is_awaited() {
                 return Err(GuardError::WouldDeadlock); // (F6)
             }
-            if forever {
-                Waiting::for_lock(&self.holder).ok_or(GuardError::WouldDeadlock)?; // (K1)
-            }
+            let waiting = if forever {
+                Some(Waiting::for_lock(&self.holder).ok_or(GuardError::WouldDeadlock)?) // (K1)
+            } else {
+                None
+            };
             park_timeout(SOON);
+            drop(waiting);
             if let Some(turns) = self.turns.try_lock() {
                 return Ok(turns);
             }

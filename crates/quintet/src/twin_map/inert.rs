@@ -18,9 +18,10 @@
 
 use super::absorb::{Absorb, Differs};
 use super::reader::Reader;
-use super::twin::{Stalled, Twin, TwinStats, Write};
+use super::twin::{Stalled, Twin, TwinStats};
 use super::version::{Op, Version};
 use super::wait::GuardError;
+use super::write::Write;
 use crate::sync::{Arc, AtomicU64, Barrier, Mutex, Ordering};
 use equivalent::Equivalent;
 use std::hash::{Hash, Hasher};

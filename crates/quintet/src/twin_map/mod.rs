@@ -34,6 +34,7 @@ mod ahead;
 mod arrivals;
 mod arrive;
 mod builder;
+mod catch_up;
 mod core;
 mod desk;
 mod drain;
@@ -62,6 +63,7 @@ mod wait;
 mod waits;
 mod watch;
 mod word;
+mod write;
 mod writer;
 
 #[cfg(all(test, quintet_loom))]
@@ -83,9 +85,10 @@ pub use reader::{OwnedGuard, ReadGuard, Reader, SharedReader};
 pub use refs::{Ref, Refs};
 pub use set::TwinSet;
 pub use set_writer::{SetIntoIter, SetIter, SetVersion, SetWriteGuard, SetWriter};
-pub use twin::{Acquire, Stalled, Twin, TwinStats, Write};
+pub use twin::{Acquire, Stalled, Twin, TwinStats};
 pub use version::{IntoIter, Iter, Version};
 pub use wait::{GuardError, WaitError};
+pub use write::Write;
 pub use writer::{AcquireMap, MapReader, WriteGuard, Writer};
 
 #[doc = include_str!("../../docs/twin_map.md")]

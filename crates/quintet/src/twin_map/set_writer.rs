@@ -3,9 +3,10 @@
 use super::absorb::{Absorb, Differs};
 use super::reader::{Reader, SharedReader};
 use super::set::TwinSet;
-use super::twin::{Twin, TwinStats, Write};
+use super::twin::{Twin, TwinStats};
 use super::version::{Fallen, IntoIter, Iter, Op, Version};
 use super::wait::GuardError;
+use super::write::Write;
 use crate::hasher::DefaultHashBuilder;
 use crate::region::AllocError;
 use equivalent::Equivalent;

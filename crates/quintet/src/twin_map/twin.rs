@@ -33,30 +33,20 @@ use super::reader::{Reader, SharedReader};
 use super::user_code::{caught, drop_each};
 use super::wait::{GuardError, Patience};
 use super::word::{PLACES, Place};
-use crate::sync::{Arc, Barrier, MODEL, park_timeout};
+use super::write::Write;
+use crate::sync::{Arc, Barrier};
 use std::collections::VecDeque;
 use std::future::Future;
-use std::ops::Deref;
-use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     Stale,
     Fresh,
     Broken,
 }
-
-/// Logs and lists keep room for so many entries between batches.
-const KEPT: usize = 1024;
-
-/// A copy of so many bytes takes a microsecond, about.
-const BYTES_PER_MICROSECOND: usize = 2_000;
-
-/// No wait is shorter: sleeping and waking take as long.
-const SHORTEST: Duration = Duration::from_micros(50);
 
 /// What the writer does when read guards do not leave the copy it wants to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -89,38 +79,30 @@ pub struct TwinStats {
 ///
 /// [`TwinMap`](crate::TwinMap) and [`TwinSet`](super::TwinSet) stand on it; [`Absorb`] shows how another structure does.
 pub struct Twin<T: Absorb<Op>, Op> {
-    core: Arc<Core<T>>,
-    log: VecDeque<Op>,
+    pub(super) core: Arc<Core<T>>,
+    pub(super) log: VecDeque<Op>,
     /// How much was logged when the last change began (X4).
-    staged: usize,
+    pub(super) staged: usize,
     /// What fell out (X5).
-    fallen: Fallen<T, Op>,
+    pub(super) fallen: Fallen<T, Op>,
     /// Somebody else drops it.
-    keeps_fallen: bool,
-    phase: Phase,
+    pub(super) keeps_fallen: bool,
+    pub(super) phase: Phase,
     /// Where readers are sent.
-    readable: Place,
+    pub(super) readable: Place,
     /// The copy to be written.
-    writable: Place,
+    pub(super) writable: Place,
     /// The third place.
-    spare: Place,
-    spare_is_empty: bool,
+    pub(super) spare: Place,
+    pub(super) spare_is_empty: bool,
     /// The barrier of the last publish was granted.
-    settled: bool,
-    stalled: Stalled,
+    pub(super) settled: bool,
+    pub(super) stalled: Stalled,
     pace: Pace,
-    version: u64,
-    stats: TwinStats,
+    pub(super) version: u64,
+    pub(super) stats: TwinStats,
     /// What each copy held when it was last published: it has not changed since, unless it is about to be published again.
-    bytes: [usize; PLACES],
-}
-
-/// The writer's guard: reads its own writes, publishes when dropped.
-///
-/// Dropped by a panic, it discards the batch. Forgotten, it leaves the batch to the next guard.
-pub struct Write<'a, T: Absorb<Op>, Op> {
-    twin: &'a mut Twin<T, Op>,
-    was_panicking: bool,
+    pub(super) bytes: [usize; PLACES],
 }
 
 /// A guard to come; made by [`Twin::guard_async`].
@@ -230,186 +212,12 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         Acquire { twin: Some(self) }
     }
 
-    /// Drains the writable copy and brings it up to date (X1, X2). `Ok(false)`: the task will be woken.
-    fn ready(&mut self, patience: Patience<'_>) -> Result<bool, GuardError> {
-        if self.phase == Phase::Fresh {
-            return Ok(true);
-        }
-        if !self.settled {
-            self.settled = self.core.gate.settle();
-        }
-        if !self.settled {
-            return Err(GuardError::BarrierRefused);
-        }
-        if !self.drain(patience)? {
-            return Ok(false);
-        }
-        self.sweep_spare();
-        if self.phase == Phase::Stale && !self.catch_up(patience) {
-            self.phase = Phase::Broken;
-            self.fallen.take_log(&mut self.log, 0);
-            self.renew();
-        }
-        if self.phase == Phase::Broken {
-            self.repair();
-        }
-        self.phase = Phase::Fresh;
-        self.log.shrink_to(KEPT);
-        match if self.keeps_fallen { None } else { self.fallen.drop_all() } {
-            None => Ok(true),
-            Some(panic) => resume_unwind(panic),
-        }
-    }
-
-    /// Waits until nobody is at the writable place, or takes another one instead (X7).
-    fn drain(&mut self, patience: Patience<'_>) -> Result<bool, GuardError> {
-        let first = if self.stalled == Stalled::Wait { patience } else { self.little(patience) };
-        let (gate, parks) = (&self.core.gate, &mut self.stats.parks);
-        let drained = gate.drain(self.writable, first, parks);
-        if self.stalled == Stalled::Wait
-            || matches!(drained, Ok(true) | Err(GuardError::BarrierRefused))
-        {
-            return drained;
-        }
-        if !gate.is_clear(self.spare) {
-            match gate.drain(self.writable, patience, parks) {
-                // Our own guard does not leave; another one may.
-                Err(GuardError::WouldDeadlock) => match gate.drain(self.spare, patience, parks) {
-                    Ok(true) => {}
-                    occupied => return occupied,
-                },
-                drained => return drained,
-            }
-        }
-        std::mem::swap(&mut self.writable, &mut self.spare);
-        self.empty(self.writable);
-        self.spare_is_empty = false;
-        self.stats.left_behind += 1;
-        Ok(true)
-    }
-
-    /// As much of a patience as it takes to make a copy (X7). A task cannot be woken by a clock: it does not wait.
-    fn little(&self, patience: Patience<'_>) -> Patience<'static> {
-        let bytes = self.bytes.iter().max().copied().unwrap_or(0);
-        let most = Duration::from_micros((bytes / BYTES_PER_MICROSECOND) as u64).max(SHORTEST);
-        match patience {
-            _ if MODEL => Patience::None,
-            Patience::None | Patience::Task(_) => Patience::None,
-            Patience::Forever => Patience::Until(Instant::now() + most),
-            Patience::Until(end) => Patience::Until(end.min(Instant::now() + most)),
-        }
-    }
-
-    /// Gives up the copy at a place that is drained.
-    fn empty(&mut self, place: Place) {
-        // SAFETY: we are the writer; not readable since a settled publish, and drained (D2).
-        self.fallen.editions.extend(unsafe { self.core.put(place, None) });
-        *place.of_mut(&mut self.bytes) = 0;
-    }
-
-    /// Gives up the copy that was left behind, once its readers have gone.
-    fn sweep_spare(&mut self) {
-        if !self.spare_is_empty && self.core.gate.is_clear(self.spare) {
-            self.empty(self.spare);
-            self.spare_is_empty = true;
-        }
-    }
-
-    /// Brings the stale copy up to date by the log; false if it is to be made anew (X7).
-    fn catch_up(&mut self, patience: Patience<'_>) -> bool {
-        // SAFETY: the readable copy is not written (D1).
-        let truth = unsafe { self.core.copy(self.readable) };
-        // SAFETY: we are the writer.
-        let is_there = unsafe { self.core.peek(self.writable) }.is_some();
-        if !is_there {
-            return false; // left behind
-        }
-        if truth.is_copied_sooner(self.log.len()) {
-            self.stats.copied += 1;
-            return false;
-        }
-        if !self.await_owners(patience) {
-            self.stats.left_behind += 1;
-            return false;
-        }
-        if !self.replay() {
-            self.stats.rebuilds += 1;
-            return false;
-        }
-        true
-    }
-
-    /// Waits a little until the writable copy is ours alone (C3); false if it is not.
-    fn await_owners(&self, patience: Patience<'_>) -> bool {
-        let patience = self.little(patience);
-        loop {
-            // SAFETY: `ready` has drained the place (D2); the reference is not used.
-            if unsafe { self.core.copy_mut(self.writable) }.is_some() {
-                return true;
-            }
-            match patience {
-                Patience::Until(end) if Instant::now() < end => park_timeout(SHORTEST),
-                _ => return false,
-            }
-        }
-    }
-
-    /// Applies the log to the stale copy, one operation at a time; false if the copy is not to be trusted.
-    fn replay(&mut self) -> bool {
-        // SAFETY: the readable copy is not written (D1).
-        let truth = unsafe { self.core.copy(self.readable) };
-        // SAFETY: `ready` has drained the place (D2), and `await_owners` has found the copy to be ours alone.
-        let copy = unsafe { self.core.copy_mut_again(self.writable) };
-        let (log, old) = (&mut self.log, &mut self.fallen.old);
-        let replayed = caught(|| {
-            while let Some(op) = log.pop_front() {
-                if copy.absorb_second(op, old).is_err() {
-                    return false;
-                }
-            }
-            copy.agrees(truth)
-        });
-        replayed.unwrap_or_else(|payload| {
-            drop_each(std::iter::once(payload));
-            false
-        })
-    }
-
-    /// Makes a copy in doubt anew. A panic leaves the phase BROKEN (X4).
-    fn repair(&mut self) {
-        self.stats.rebuilds += 1;
-        self.renew();
-    }
-
-    /// Makes the writable copy anew: the readable copy, then what is staged. A panic leaves the phase BROKEN (X4).
-    fn renew(&mut self) {
-        self.phase = Phase::Broken;
-        // SAFETY: the readable copy is not written (D1).
-        let truth = unsafe { self.core.copy(self.readable) };
-        let keeps_memory = !std::mem::needs_drop::<T::Old>();
-        // SAFETY: the place was drained before the phase left STALE, and has not been readable since (D2).
-        match unsafe { self.core.copy_mut(self.writable) } {
-            Some(copy) if keeps_memory => copy.rebuild_into(truth),
-            _ => {
-                let copy = T::rebuild(truth);
-                // SAFETY: as above; the reference to the old copy is gone.
-                self.fallen.editions.extend(unsafe { self.core.put(self.writable, Some(copy)) });
-            }
-        }
-        // SAFETY: as above; there is a copy now, and it is ours alone.
-        let copy = unsafe { self.core.copy_mut_again(self.writable) };
-        for op in &mut self.log {
-            self.fallen.old.extend(copy.absorb_first(op));
-        }
-        self.phase = Phase::Fresh;
-    }
-
     /// Changes the writable copy. `change` must log exactly what it has done when it returns; if it panics, what it has logged is given up and
     /// the copy is made anew (X4).
     ///
     /// Only within a guard.
     #[inline(always)]
-    fn change<R>(
+    pub(super) fn change<R>(
         &mut self,
         change: impl FnOnce(&mut T, &mut VecDeque<Op>, &mut Vec<T::Old>) -> R,
     ) -> R {
@@ -561,136 +369,6 @@ impl<T: Absorb<Op>, Op> std::fmt::Debug for Twin<T, Op> {
             .field("log", &self.log.len())
             .field("stats", &self.stats)
             .finish_non_exhaustive()
-    }
-}
-
-impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
-    /// The twin is FRESH.
-    pub(super) fn new(twin: &'a mut Twin<T, Op>) -> Self {
-        Self { twin, was_panicking: std::thread::panicking() }
-    }
-
-    /// Applies an operation; returns what fell out of the copy.
-    pub fn apply(&mut self, mut op: Op) -> Option<T::Old> {
-        self.change(|copy, log| {
-            log.reserve(1);
-            let old = copy.absorb_first(&mut op);
-            log.push_back(op);
-            old
-        })
-    }
-
-    /// What waits for the publish.
-    pub(super) fn log(&self) -> &VecDeque<Op> {
-        &self.twin.log
-    }
-
-    pub(super) fn change<R>(&mut self, change: impl FnOnce(&mut T, &mut VecDeque<Op>) -> R) -> R {
-        self.twin.change(|copy, log, _| change(copy, log))
-    }
-
-    /// The same for a change whose pieces fall into a list, to be dropped later (X5).
-    pub(super) fn change_keeping<R>(
-        &mut self,
-        change: impl FnOnce(&mut T, &mut VecDeque<Op>, &mut Vec<T::Old>) -> R,
-    ) -> R {
-        self.twin.change(change)
-    }
-
-    /// A piece that fell out, to be dropped later (X5).
-    pub(super) fn keep(&mut self, old: T::Old) {
-        if std::mem::needs_drop::<T::Old>() {
-            self.twin.fallen.old.push(old);
-        }
-    }
-
-    /// Makes the changes visible to all readers at one moment; returns the number of the new version. Does so
-    /// even if nothing has changed.
-    pub fn publish(self) -> u64 {
-        self.twin.publish()
-    }
-
-    /// Gives up all changes of this batch. The next guard copies the whole structure.
-    pub fn discard(self) {
-        self.twin.discard();
-    }
-
-    /// Gives up the changes behind the first `keep`; the copy is made anew before it is used again (X1).
-    pub(super) fn take_back(&mut self, keep: usize) {
-        if self.twin.log.len() == keep {
-            return;
-        }
-        self.twin.phase = Phase::Broken;
-        self.twin.fallen.take_log(&mut self.twin.log, keep);
-    }
-
-    /// As [`Twin::take_staged`].
-    pub(super) fn take_staged(&mut self) -> Vec<Op> {
-        self.twin.take_staged()
-    }
-
-    /// Makes a copy in doubt anew, now.
-    pub(super) fn make_whole(&mut self) {
-        if self.twin.phase == Phase::Broken {
-            self.twin.repair();
-        }
-    }
-
-    /// Publishes without giving up the guard, which is of no use any more.
-    pub(super) fn publish_now(&mut self) -> u64 {
-        self.twin.publish()
-    }
-
-    pub(super) fn is_published(&self) -> bool {
-        self.twin.phase == Phase::Stale
-    }
-
-    /// How many changes wait for the publish.
-    pub fn staged(&self) -> usize {
-        self.twin.log.len()
-    }
-
-    /// The version that readers see now; the publish makes the next one.
-    pub fn version(&self) -> u64 {
-        self.twin.version
-    }
-}
-
-impl<T: Absorb<Op>, Op> Deref for Write<'_, T, Op> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        let is_fresh = self.twin.phase == Phase::Fresh;
-        let place = if is_fresh { self.twin.writable } else { self.twin.readable }; // (X2)
-        // SAFETY: the guard borrows the writer: nobody writes either place while the reference lives. The readable one holds a copy always (D1), the
-        // writable one if it is FRESH (X1).
-        unsafe { self.twin.core.copy(place) }
-    }
-}
-
-impl<T: Absorb<Op>, Op> Drop for Write<'_, T, Op> {
-    fn drop(&mut self) {
-        if self.twin.phase == Phase::Stale {
-            return; // published
-        }
-        if std::thread::panicking() && !self.was_panicking {
-            self.twin.discard();
-            return;
-        }
-        if self.twin.log.is_empty() {
-            return;
-        }
-        if let Err(payload) = caught(|| self.twin.publish()) {
-            // The repair panicked again: no copy with this batch can be had.
-            drop_each(std::iter::once(payload));
-            self.twin.discard();
-        }
-    }
-}
-
-impl<T: Absorb<Op> + std::fmt::Debug, Op> std::fmt::Debug for Write<'_, T, Op> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        (**self).fmt(out)
     }
 }
 

@@ -3,9 +3,10 @@
 use super::entry::Entry;
 use super::map::TwinMap;
 use super::reader::{Reader, SharedReader};
-use super::twin::{Acquire, Twin, TwinStats, Write};
+use super::twin::{Acquire, Twin, TwinStats};
 use super::version::{Op, Version};
 use super::wait::GuardError;
+use super::write::Write;
 use crate::hasher::DefaultHashBuilder;
 use crate::region::AllocError;
 use crate::vocabulary::{Compute, Computed, Rejected};
