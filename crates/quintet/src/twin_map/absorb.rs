@@ -58,6 +58,17 @@ pub trait Absorb<Op>: Sized {
     /// A new copy, equal to `from`.
     fn rebuild(from: &Self) -> Self;
 
+    /// Makes this copy equal to `from`, and may keep its memory. If it panics, the copy is made anew before anybody sees it. Only called where [`Old`](Self::Old)
+    /// needs no drop.
+    fn rebuild_into(&mut self, from: &Self) {
+        *self = Self::rebuild(from);
+    }
+
+    /// Whether a copy of this one is made sooner than so many operations are applied to the other. If so, they are given up, and the copy is made.
+    fn is_copied_sooner(&self, _operations: usize) -> bool {
+        false
+    }
+
     /// Bytes that this copy holds on the heap, for [`Reader::memory_bytes`](super::Reader::memory_bytes). 0 if it does not tell.
     fn memory_bytes(&self) -> usize {
         0

@@ -3,12 +3,13 @@
 //! A waiter enters the list, fences, looks once more at the version, and parks; the writer stores the new version, fences, and
 //! looks at the list. One of the two sees the other.
 
-use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, fence, thread};
+use super::wait::Parker;
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, fence};
 
-/// The waiting threads, each with a ticket, and whether anything can still come.
+/// The waiting threads and tasks, each with a ticket, and whether anything can still come.
 #[derive(Debug)]
 pub(super) struct Arrivals {
-    waiting: Mutex<Vec<(usize, thread::Thread)>>,
+    waiting: Mutex<Vec<(usize, Parker)>>,
     /// How many are in the list: spares the writer the lock.
     expected: AtomicUsize,
     tickets: AtomicUsize,
@@ -26,11 +27,11 @@ impl Arrivals {
     }
 
     /// Enters the list. The caller looks once more before it parks.
-    pub(super) fn enter(&self) -> usize {
+    pub(super) fn enter(&self, parker: Parker) -> usize {
         // ORDERING: Relaxed: only unique.
         let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
         let mut waiting = self.waiting.lock();
-        waiting.push((ticket, thread::current()));
+        waiting.push((ticket, parker));
         self.expected.store(waiting.len(), Ordering::Relaxed);
         drop(waiting);
         // ORDERING: SeqCst fence between "I wait" and the look at `readable` or `orphaned`; partner: the fence of `announce`.
@@ -41,8 +42,11 @@ impl Arrivals {
     /// Leaves the list.
     pub(super) fn leave(&self, ticket: usize) {
         let mut waiting = self.waiting.lock();
-        waiting.retain(|(other, _)| *other != ticket);
+        let own = waiting.iter().position(|(other, _)| *other == ticket);
+        let own = own.map(|at| waiting.swap_remove(at));
         self.expected.store(waiting.len(), Ordering::Relaxed);
+        drop(waiting);
+        drop(own); // a waker's drop may do anything
     }
 
     pub(super) fn is_orphaned(&self) -> bool {
@@ -68,6 +72,6 @@ impl Arrivals {
         self.expected.store(0, Ordering::Relaxed);
         let woken = std::mem::take(&mut *waiting);
         drop(waiting);
-        woken.into_iter().for_each(|(_, thread)| thread.unpark());
+        woken.into_iter().for_each(|(_, parker)| parker.wake());
     }
 }

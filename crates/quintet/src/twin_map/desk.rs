@@ -16,20 +16,25 @@
 //! **F6.** A thread that has a read guard does not sleep for the lock: it looks from time to time whether the holder waits for that guard, and panics then.
 //! **F7.** The end of a round has a lock of its own, which nobody holds while it waits for readers: who waits for a round may have a guard, and the holder of the next
 //! round's lock may wait for that guard.
+//! **F8.** A task waits in a list, and never with the lock held (Y1 to Y3).
 
 use super::absorb::Absorb;
 use super::core::Core;
-use super::reader::{ReadGuard, Reader};
-use super::twin::{Stalled, Twin, TwinStats, Write};
-use super::user_code::{Payload, caught, drop_each};
+use super::reader::{OwnedGuard, ReadGuard, Reader};
+use super::sleepers::Sleepers;
+use super::twin::{Stalled, Twin, TwinStats};
+use super::user_code::{Payload, caught};
 use super::version::Op;
 use super::wait::{GuardError, Patience};
+use super::waits::Waiting;
 use super::watch::Watches;
+use super::write::Write;
 use crate::sync::{
     Arc, AtomicUsize, Barrier, Condvar, LazyArc, Mutex, MutexGuard, Ordering, const_where_possible,
     fork, park_timeout,
 };
 use std::panic::resume_unwind;
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 /// How often a thread looks again where it may not sleep.
@@ -54,7 +59,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    pub(super) const DEFAULT: Self = Self { stalled: Stalled::Wait, fences: false };
+    pub(super) const DEFAULT: Self = Self { stalled: Stalled::Copy, fences: false };
 
     pub(super) fn barrier(&self) -> Barrier {
         if self.fences { Barrier::Fence } else { Barrier::detect() }
@@ -72,6 +77,7 @@ pub(super) struct Shared<T: Absorb<Op<K, V>>, K, V> {
     waiting: AtomicUsize,
     /// The thread that holds the lock, or 0 (F3).
     holder: AtomicUsize,
+    sleepers: std::sync::Arc<Sleepers>,
     pub(super) watches: Watches,
 }
 
@@ -126,7 +132,7 @@ impl<T: Absorb<Op<K, V>>, K, V> Desk<T, K, V> {
         drop(made);
         let Ok(shared) = Arc::try_unwrap(shared) else { unreachable!("nobody else has a share") };
         let mut twin = shared.turns.into_inner().twin;
-        twin.set_keeps_old(false);
+        twin.set_keeps_fallen(false);
         twin
     }
 
@@ -146,6 +152,10 @@ impl<T: Absorb<Op<K, V>>, K, V> Desk<T, K, V> {
         Reader::new(&self.made().core)
     }
 
+    pub(super) fn owned_pin(&self) -> OwnedGuard<T> {
+        OwnedGuard::new(&self.made().core)
+    }
+
     pub(super) fn stats(&self) -> TwinStats {
         self.get().map_or(TwinStats::default(), |shared| shared.core.gate.told.stats())
     }
@@ -157,7 +167,7 @@ impl<T: Absorb<Op<K, V>>, K, V> Desk<T, K, V> {
 
 impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
     fn new(mut twin: Twin<T, Op<K, V>>) -> Self {
-        twin.set_keeps_old(true);
+        twin.set_keeps_fallen(true);
         Self {
             core: Arc::clone(twin.core()),
             turns: Mutex::new(Turns { twin, rounds: 0, left: 0 }),
@@ -165,6 +175,7 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
             over: Condvar::new(),
             waiting: AtomicUsize::new(0),
             holder: AtomicUsize::new(0),
+            sleepers: Sleepers::new(),
             watches: Watches::new(),
         }
     }
@@ -188,13 +199,45 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
         patience: Patience<'_>,
         work: impl FnOnce(&mut Write<'_, T, Op<K, V>>) -> R,
     ) -> Result<R, GuardError> {
-        let mut turns = self.hold(patience)?;
-        let mut fallen = Vec::new();
-        let applied = apply(&mut turns.twin, patience, &mut fallen, work);
+        let turns = self.hold(patience)?;
+        self.write_held(turns, patience, work)
+    }
+
+    /// The same for a task: it is woken when it is worth asking again (F8). `work` runs once, and only if the answer is there.
+    pub(super) fn poll_write<R>(
+        &self,
+        waker: &Waker,
+        work: impl FnOnce(&mut Write<'_, T, Op<K, V>>) -> R,
+    ) -> Poll<Result<R, GuardError>> {
+        let all = Waker::from(std::sync::Arc::clone(&self.sleepers));
+        let patience = Patience::Task(&all);
+        self.sleepers.enter(waker);
+        let written = match self.hold(patience) {
+            Ok(turns) => {
+                self.sleepers.note_turn(waker);
+                self.write_held(turns, patience, work)
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(GuardError::Occupied) = written {
+            return Poll::Pending;
+        }
+        self.sleepers.leave(waker);
+        Poll::Ready(written)
+    }
+
+    fn write_held<R>(
+        &self,
+        mut turns: Held<'_, T, K, V>,
+        patience: Patience<'_>,
+        work: impl FnOnce(&mut Write<'_, T, Op<K, V>>) -> R,
+    ) -> Result<R, GuardError> {
+        let applied = apply(&mut turns.twin, patience, work);
+        let mut fallen = turns.twin.take_fallen();
         let in_round = matches!(applied, Ok(Ok(_)));
         let finished =
             caught(|| self.finish(turns, patience, in_round)).and_then(|finished| finished);
-        let dropped = drop_each(fallen.into_iter()).map_or(Ok(()), Err);
+        let dropped = fallen.drop_all().map_or(Ok(()), Err); // (F3)
         let answer = first_panic(applied, finished);
         first_panic(answer, dropped).unwrap_or_else(|payload| resume_unwind(payload))
     }
@@ -213,12 +256,14 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
         let published = if staged && !leaves { self.publish(&mut turns) } else { Ok(()) };
         // ORDERING: Relaxed, as in `hold`; the lock is released after this.
         self.holder.store(0, Ordering::Relaxed);
-        if !staged || !leaves || !in_round {
+        let round = turns.rounds;
+        let waits = staged && leaves && in_round;
+        turns.left += usize::from(waits);
+        drop(turns); // (F7)
+        self.sleepers.wake(in_round || !matches!(patience, Patience::Task(_))); // (Y1, Y3)
+        if !waits {
             return published;
         }
-        let round = turns.rounds;
-        turns.left += 1;
-        drop(turns); // (F7)
         assert!(
             self.wait_for(round),
             "nothing was changed: Clone, Hash or Eq of another writer's key or value panicked, and again when the copy was made anew"
@@ -287,10 +332,12 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
     fn hold_slowly(&self, patience: Patience<'_>) -> Result<Held<'_, T, K, V>, GuardError> {
         let forever = matches!(patience, Patience::Forever);
         if forever && !self.core.gate.is_inside() {
+            let waiting = Waiting::for_lock(&self.holder).ok_or(GuardError::WouldDeadlock)?; // (K1)
             // ORDERING: Relaxed: read and changed back by who holds the lock (F4).
             self.waiting.fetch_add(1, Ordering::Relaxed);
             let turns = self.turns.lock();
             self.waiting.fetch_sub(1, Ordering::Relaxed);
+            drop(waiting);
             return Ok(turns);
         }
         loop {
@@ -302,7 +349,13 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
             if self.core.gate.is_awaited() {
                 return Err(GuardError::WouldDeadlock); // (F6)
             }
+            let waiting = if forever {
+                Some(Waiting::for_lock(&self.holder).ok_or(GuardError::WouldDeadlock)?) // (K1)
+            } else {
+                None
+            };
             park_timeout(SOON);
+            drop(waiting);
             if let Some(turns) = self.turns.try_lock() {
                 return Ok(turns);
             }
@@ -328,13 +381,11 @@ impl Ends {
 fn apply<T: Absorb<Op<K, V>>, K, V, R>(
     twin: &mut Twin<T, Op<K, V>>,
     patience: Patience<'_>,
-    fallen: &mut Vec<T::Old>,
     work: impl FnOnce(&mut Write<'_, T, Op<K, V>>) -> R,
 ) -> Result<Result<R, GuardError>, Payload> {
     if let Err(error) = caught(|| twin.freshen(patience))? {
         return Ok(Err(error));
     }
-    fallen.append(&mut twin.take_old());
     let mut write = Write::new(twin);
     let before = write.staged();
     let ran = caught(|| work(&mut write));

@@ -1,7 +1,7 @@
 //! Entries: a key that was looked up once, to be changed or filled.
 
-use super::twin::Write;
 use super::version::{Op, Version};
+use super::write::Write;
 use std::hash::{BuildHasher, Hash};
 
 /// A key that was looked up, present or not; made by [`WriteGuard::entry`](super::WriteGuard::entry).

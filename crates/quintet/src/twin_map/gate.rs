@@ -3,8 +3,8 @@
 //! ```text
 //!  reader                                          writer
 //!  enter:  i = readable                            publish: state = NOT_WRITABLE
-//!          inside[i] = my key    (plain)                    readable = new            (Release)
-//!          light barrier ─────────────── B1 ──────────────── heavy barrier
+//!          inside[i] = my key    (plain)                    old = readable, = new     (Release)
+//!          light barrier ─────────────── B1 ──────────────── heavy barrier, or a fence (D8)
 //!          readable == i ?       (Acquire)         drain:   (1) every inside[old] == 0 (Acquire)? yes: write
 //!          no: leave, again                                 (2) parker = me; state = WAITING(old); heavy barrier ─┐
 //!  leave:  inside[i] = 0         (Release)                      every inside[old] == 0? no: (4)                   │
@@ -24,33 +24,38 @@
 //! **D6.** A reader whose leave the rescan of (2) missed sees WAITING (B1) and wakes; every round arms, barriers and rescans anew, so
 //! no wake-up is lost. A spurious or late wake-up costs one more round.
 //! **D7.** One readable word: a publish is one moment for all readers.
+//! **D8.** A place has two doors. Who enters or leaves by the plain one executes no fence, so a publish that closes it needs the heavy barrier. Who uses the fenced one
+//! does, so a fence on the writer's side is enough. The writer opens the fenced door while publishes follow each other at once. Before it sleeps it always
+//! executes the heavy barrier: whoever it waits for may have come by either door.
+//! **D9.** A reader that has come by the fenced door many times, and saw no publish meanwhile, opens the plain door of the same place instead: the readable word changes from the
+//! one to the other, and the copy stays. The publish learns by its exchange which door it has closed. So readers do not pay for publishes that are long over.
 
 use super::arrivals::Arrivals;
-use super::twin::TwinStats;
-use super::wait::{GuardError, Parker, Patience};
-use super::word::{PLACES, Place, State};
+use super::told::Told;
+use super::wait::Parker;
+use super::word::{DOORS, Door, State};
 use crate::roster::{Address, Roster, Seat};
 use crate::sync::{
-    Arc, AtomicU32, AtomicU64, AtomicUsize, Backoff, Barrier, CachePadded, HandOver, MODEL, Mutex,
-    Ordering, fork, park_timeout, thread,
+    Arc, AtomicU32, AtomicUsize, Barrier, CachePadded, HandOver, MODEL, Mutex, Ordering, fence,
+    fork,
 };
-use std::time::Instant;
 
-/// What a reader announces: is it at a place?
+/// What a reader announces: by which doors is it inside?
 ///
-/// **N1.** A seat that needs fences has the bit [`FENCED`] in all its words, so that in the usual case, where none has it, one
+/// **N1.** The words of a door that needs fences have the bit [`FENCED`] always, so that at a plain door, where none has it, one
 /// comparison with 0 tells both that no fence is needed and that this is the first guard, or the last.
 #[derive(Debug)]
 pub(super) struct SeatState {
-    /// At most [`FENCED`]: no guard on that place. Else the key of the one thread that uses the seat, or, in a shared
-    /// seat, [`ONE`] for each guard.
-    inside: [AtomicUsize; PLACES],
-    /// Guards beyond the first on that place, [`ONE`] for each: the owner's business alone.
-    further: [AtomicUsize; PLACES],
+    /// At most [`FENCED`]: no guard by that door. Else the key of the thread that uses the seat.
+    pub(super) inside: [AtomicUsize; DOORS],
+    /// Guards beyond the first by that door, [`ONE`] for each: the owner's business alone.
+    further: [AtomicUsize; DOORS],
+    /// How often the owner came by a fenced door since the last publish that it saw (D9), below that publish's number.
+    calm: AtomicUsize,
 }
 
 /// The mark of N1: below every count and every thread's key.
-const FENCED: usize = 1;
+pub(super) const FENCED: usize = 1;
 
 /// One guard in a count.
 const ONE: usize = 2;
@@ -58,21 +63,24 @@ const ONE: usize = 2;
 /// Counts do not exceed this: further guards on one handle are refused.
 const MOST_GUARDS: usize = usize::MAX / 2;
 
-/// Looks at the seats before the writer prepares to park.
-const LOOKS: usize = if MODEL { 1 } else { 64 };
+/// So many sections by the fenced door without a publish, and it is closed (D9).
+const CALM: usize = if MODEL { 1 } else { 4096 };
+
+/// Bits of a count of sections.
+const CALM_BITS: u32 = 16;
 
 /// The line that every reader reads and hardly anybody writes.
 #[derive(Debug)]
-struct Sign {
-    readable: AtomicUsize,
-    state: AtomicU32,
-    barrier: Barrier,
+pub(super) struct Sign {
+    pub(super) readable: AtomicUsize,
+    pub(super) state: AtomicU32,
+    pub(super) barrier: Barrier,
 }
 
 /// Who is where. Does not know what the copies are.
 pub(super) struct Gate {
-    sign: CachePadded<Sign>,
-    parker: HandOver<Option<Parker>>,
+    pub(super) sign: CachePadded<Sign>,
+    pub(super) parker: HandOver<Option<Parker>>,
     roster: Arc<Roster<SeatState>>,
     /// Who waits for a version to come.
     pub(super) arrivals: Arrivals,
@@ -80,44 +88,6 @@ pub(super) struct Gate {
     pub(super) told: Told,
     /// Seats of threads whose locals are gone (L3).
     orphans: Mutex<Vec<Orphan>>,
-}
-
-/// What the writer has told of itself when it last published. Each number by itself: nobody relies on how they fit together.
-#[derive(Debug, Default)]
-pub(super) struct Told {
-    published: AtomicU64,
-    parks: AtomicU64,
-    rebuilds: AtomicU64,
-    left_behind: AtomicU64,
-    /// Bytes that the copies and the log hold.
-    bytes: AtomicUsize,
-}
-
-impl Told {
-    /// Only the writer calls this.
-    pub(super) fn tell(&self, stats: &TwinStats, bytes: usize) {
-        // ORDERING: Relaxed, all: statistics.
-        self.published.store(stats.published, Ordering::Relaxed);
-        self.parks.store(stats.parks, Ordering::Relaxed);
-        self.rebuilds.store(stats.rebuilds, Ordering::Relaxed);
-        self.left_behind.store(stats.left_behind, Ordering::Relaxed);
-        self.bytes.store(bytes, Ordering::Relaxed);
-    }
-
-    pub(super) fn stats(&self) -> TwinStats {
-        // ORDERING: Relaxed, as in `tell`.
-        TwinStats {
-            published: self.published.load(Ordering::Relaxed),
-            parks: self.parks.load(Ordering::Relaxed),
-            rebuilds: self.rebuilds.load(Ordering::Relaxed),
-            left_behind: self.left_behind.load(Ordering::Relaxed),
-        }
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        // ORDERING: Relaxed, as in `tell`.
-        self.bytes.load(Ordering::Relaxed)
-    }
 }
 
 /// A seat that was abandoned, with its name.
@@ -139,11 +109,9 @@ impl Drop for Gate {
 unsafe impl Sync for Gate {}
 
 impl SeatState {
-    fn new(mark: usize) -> Self {
-        Self {
-            inside: std::array::from_fn(|_| AtomicUsize::new(mark)),
-            further: std::array::from_fn(|_| AtomicUsize::new(mark)),
-        }
+    fn new(barrier: Barrier) -> Self {
+        let words = || Door::ALL.map(|door| AtomicUsize::new(mark(barrier, door)));
+        Self { inside: words(), further: words(), calm: AtomicUsize::new(0) }
     }
 
     /// At no place.
@@ -152,18 +120,34 @@ impl SeatState {
         self.inside.iter().all(|inside| inside.load(Ordering::Acquire) <= FENCED)
     }
 
-    /// One more guard on a place that this thread has announced already: its copy is not written while any of them lives (D3),
+    /// One more guard by a door that this thread has announced already: its copy is not written while any of them lives (D3),
     /// so there is nothing to confirm.
-    pub(super) fn enter_again(&self, place: Place) -> Place {
-        let further = place.of(&self.further);
+    pub(super) fn enter_again(&self, door: Door) -> Door {
+        let further = door.of(&self.further);
         // ORDERING: Relaxed: this thread alone uses it.
         let count = further.load(Ordering::Relaxed);
         if count >= MOST_GUARDS {
             too_many_guards();
         }
         further.store(count + ONE, Ordering::Relaxed);
-        place
+        door
     }
+
+    /// Counts a section by a fenced door; true if there were many since the last publish (D9).
+    fn has_calmed(&self, published: u64) -> bool {
+        let this = (published as usize) << CALM_BITS;
+        // ORDERING: Relaxed: this thread alone uses it.
+        let last = self.calm.load(Ordering::Relaxed);
+        let count = if last >> CALM_BITS == this >> CALM_BITS { last - this + 1 } else { 1 };
+        let calm = count >= CALM;
+        self.calm.store(if calm { this } else { this + count }, Ordering::Relaxed);
+        calm
+    }
+}
+
+/// What the words of a door are when nobody is there (N1).
+fn mark(barrier: Barrier, door: Door) -> usize {
+    if barrier.is_usual() && !door.is_fenced() { 0 } else { FENCED }
 }
 
 impl Gate {
@@ -171,7 +155,7 @@ impl Gate {
     pub(super) fn new(barrier: Barrier) -> Self {
         Self {
             sign: CachePadded::new(Sign {
-                readable: AtomicUsize::new(Place::ALL[0].word()),
+                readable: AtomicUsize::new(Door::ALL[0].word()),
                 state: AtomicU32::new(State::NOT_WRITABLE.word()),
                 barrier,
             }),
@@ -184,7 +168,7 @@ impl Gate {
     }
 
     pub(super) fn join(&self) -> Seat<SeatState> {
-        Roster::join(&self.roster, || SeatState::new(self.mark()))
+        Roster::join(&self.roster, || SeatState::new(self.sign.barrier))
     }
 
     pub(super) fn roster(&self) -> &Arc<Roster<SeatState>> {
@@ -193,7 +177,7 @@ impl Gate {
 
     /// Enters by a seat for one guard, which nobody owns (L3). Vacates those of earlier guards that have ended.
     #[cold]
-    pub(super) fn enter_orphaned(&self) -> (&SeatState, Place) {
+    pub(super) fn enter_orphaned(&self) -> (&SeatState, Door) {
         let mut orphans = self.orphans.lock();
         orphans.retain(|orphan| {
             // SAFETY: the gate keeps the roster, and so the seat.
@@ -210,19 +194,14 @@ impl Gate {
         // SAFETY: the gate keeps the roster while the result is borrowed.
         let state: &SeatState = unsafe { seat.state_unbound() };
         // Inside before others may look at it: what is quiet is vacated.
-        let place = self.enter(state);
+        let door = self.enter(state);
         orphans.push(Orphan { seat: state, address: seat.address() });
         seat.abandon();
-        (state, place)
+        (state, door)
     }
 
     pub(super) fn has_fences(&self) -> bool {
         !self.sign.barrier.is_usual()
-    }
-
-    /// What the words of a seat are when it is at no place (N1).
-    fn mark(&self) -> usize {
-        if self.sign.barrier.is_usual() { 0 } else { FENCED }
     }
 
     // ---- readers ----------------------------------------------------------------------------------------------------
@@ -232,9 +211,9 @@ impl Gate {
     /// No value that is stored here is loaded and computed with again by the next section: branches on it are predicted, so
     /// that the cache misses of consecutive sections overlap. How many do is a question of how few instructions there are.
     #[inline(always)]
-    pub(super) fn enter(&self, seat: &SeatState) -> Place {
-        let place = self.peek();
-        let inside = place.of(&seat.inside);
+    pub(super) fn enter(&self, seat: &SeatState) -> Door {
+        let door = self.peek();
+        let inside = door.of(&seat.inside);
         // ORDERING: Relaxed: this thread alone writes it.
         if inside.load(Ordering::Relaxed) != 0 {
             return self.enter_slowly(seat);
@@ -243,142 +222,141 @@ impl Gate {
         // `publish`. The usual barrier, by N1.
         inside.store(fork::thread_key(), Ordering::Relaxed);
         Barrier::Asymmetric.light();
-        if self.is_readable(place) { place } else { self.enter_elsewhere(seat, place) }
+        if self.is_readable(door) { door } else { self.enter_elsewhere(seat, door) }
     }
 
     /// With a guard there already, or with fences.
     #[cold]
     #[inline(never)]
-    fn enter_slowly(&self, seat: &SeatState) -> Place {
+    fn enter_slowly(&self, seat: &SeatState) -> Door {
         loop {
-            let place = self.peek();
-            let inside = place.of(&seat.inside);
+            let door = self.peek();
+            let inside = door.of(&seat.inside);
             if inside.load(Ordering::Relaxed) > FENCED {
-                return seat.enter_again(place);
+                return seat.enter_again(door);
             }
             // ORDERING: Relaxed, then B1, as in `enter`.
             inside.store(fork::thread_key(), Ordering::Relaxed);
-            self.sign.barrier.light();
-            if self.is_readable(place) {
-                return place;
+            self.light(door);
+            if self.is_readable(door) {
+                self.calm_down(seat, door);
+                return door;
             }
-            self.leave(seat, place);
+            self.leave(seat, door);
         }
+    }
+
+    /// The reader's half of the barrier at a door (D8).
+    fn light(&self, door: Door) {
+        if door.is_fenced() {
+            // ORDERING: SeqCst fence: B1; partner: the fence or heavy barrier of `publish` and `drain`.
+            fence(Ordering::SeqCst);
+        } else {
+            self.sign.barrier.light();
+        }
+    }
+
+    /// Opens the plain door instead of a fenced one that has long not been needed (D9). The caller has a guard there.
+    fn calm_down(&self, seat: &SeatState, door: Door) {
+        if !door.is_fenced() || !seat.has_calmed(self.told.published()) {
+            return;
+        }
+        let plain = door.place().plain();
+        // ORDERING: Relaxed: a read-modify-write, so whoever sees the plain door still synchronizes with the Release of `publish`; nothing of ours is handed over. If it
+        // fails, a publish or another reader was quicker.
+        let _ = self.sign.readable.compare_exchange(
+            door.word(),
+            plain.word(),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
     }
 
     /// A publish came in between: leaves, and enters the new place.
     #[cold]
     #[inline(never)]
-    fn enter_elsewhere(&self, seat: &SeatState, place: Place) -> Place {
-        self.leave(seat, place);
+    fn enter_elsewhere(&self, seat: &SeatState, door: Door) -> Door {
+        self.leave(seat, door);
         self.enter_slowly(seat)
     }
 
     /// Leaves a copy. Only the thread that owns the seat may call this, once per `enter`.
     #[inline(always)]
-    pub(super) fn leave(&self, seat: &SeatState, place: Place) {
+    pub(super) fn leave(&self, seat: &SeatState, door: Door) {
         // ORDERING: Relaxed: this thread alone writes it.
-        if place.of(&seat.further).load(Ordering::Relaxed) != 0 {
-            return self.leave_slowly(seat, place);
+        if door.of(&seat.further).load(Ordering::Relaxed) != 0 {
+            return self.leave_slowly(seat, door);
         }
         // ORDERING: Release: partner is the Acquire of `is_clear`: what the guards read, they read before the writer writes.
         // The usual barrier, by N1.
-        place.of(&seat.inside).store(0, Ordering::Release);
+        door.of(&seat.inside).store(0, Ordering::Release);
         Barrier::Asymmetric.light();
-        self.left(place);
+        self.left(door);
     }
 
     /// With further guards there, or with fences.
     #[cold]
     #[inline(never)]
-    fn leave_slowly(&self, seat: &SeatState, place: Place) {
-        let further = place.of(&seat.further);
+    fn leave_slowly(&self, seat: &SeatState, door: Door) {
+        let further = door.of(&seat.further);
         let count = further.load(Ordering::Relaxed);
         if count > FENCED {
             further.store(count - ONE, Ordering::Relaxed);
             return;
         }
         // ORDERING: Release, as in `leave`.
-        place.of(&seat.inside).store(count, Ordering::Release);
-        self.sign.barrier.light();
-        self.left(place);
-    }
-
-    /// The same for a seat that several threads use at once: the counts change by read-modify-write.
-    #[inline]
-    pub(super) fn enter_shared(&self, seat: &SeatState) -> Place {
-        loop {
-            let place = self.peek();
-            // ORDERING: Relaxed, then B1, as in `enter`.
-            if place.of(&seat.inside).fetch_add(ONE, Ordering::Relaxed) >= MOST_GUARDS {
-                // Counted back before the panic; the range above MOST_GUARDS is wide enough for all threads there can be.
-                place.of(&seat.inside).fetch_sub(ONE, Ordering::Relaxed);
-                too_many_guards();
-            }
-            self.sign.barrier.light();
-            if self.is_readable(place) {
-                return place;
-            }
-            self.leave_shared(seat, place);
-        }
-    }
-
-    /// Leaves a copy entered by `enter_shared`.
-    #[inline]
-    pub(super) fn leave_shared(&self, seat: &SeatState, place: Place) {
-        // ORDERING: Release, as in `leave`; the read-modify-writes of other threads continue the release sequence.
-        if place.of(&seat.inside).fetch_sub(ONE, Ordering::Release) <= ONE + FENCED {
-            self.sign.barrier.light();
-            self.left(place);
-        }
+        door.of(&seat.inside).store(count, Ordering::Release);
+        self.light(door);
+        self.left(door);
     }
 
     /// Ends all guards of a seat, forgotten ones too. The caller knows that no reference is left.
     pub(super) fn leave_all(&self, seat: &SeatState) {
-        for place in Place::ALL {
-            place.of(&seat.further).store(self.mark(), Ordering::Relaxed);
-            let inside = place.of(&seat.inside);
+        for door in Door::ALL {
+            let mark = mark(self.sign.barrier, door);
+            door.of(&seat.further).store(mark, Ordering::Relaxed);
+            let inside = door.of(&seat.inside);
             if inside.load(Ordering::Relaxed) > FENCED {
                 // ORDERING: Release, as in `leave`.
-                inside.store(self.mark(), Ordering::Release);
-                self.sign.barrier.light();
-                self.left(place);
+                inside.store(mark, Ordering::Release);
+                self.light(door);
+                self.left(door);
             }
         }
     }
 
-    /// The place that is readable now. Nothing is announced yet.
+    /// The door that is open now. Nothing is announced yet.
     #[inline(always)]
-    fn peek(&self) -> Place {
+    pub(super) fn peek(&self) -> Door {
         // ORDERING: Relaxed: a guess, confirmed after the announcement.
         let word = self.sign.readable.load(Ordering::Relaxed);
-        // SAFETY: only words of places are stored.
-        unsafe { Place::from_word(word) }
+        // SAFETY: only words of doors are stored.
+        unsafe { Door::from_word(word) }
     }
 
-    /// The second look, behind a light barrier: true if the announced place is still readable (D2, D3).
+    /// The second look, behind a light barrier: true if the announced door is still open (D2, D3).
     #[inline(always)]
-    fn is_readable(&self, place: Place) -> bool {
-        // ORDERING: Acquire: partner is the Release store of `publish`: the copy is seen as it was published.
-        self.sign.readable.load(Ordering::Acquire) == place.word()
+    fn is_readable(&self, door: Door) -> bool {
+        // ORDERING: Acquire: partner is the Release of `publish`: the copy is seen as it was published.
+        self.sign.readable.load(Ordering::Acquire) == door.word()
     }
 
-    /// Nobody of a seat is at a place any more, and a light barrier lies behind that: is the writer waiting for it (D6)?
+    /// Nobody of a seat is inside by a door any more, and a light barrier lies behind that: is the writer waiting for it (D6)?
     #[inline(always)]
-    fn left(&self, place: Place) {
+    fn left(&self, door: Door) {
         // ORDERING: Acquire: partner is the Release store of `arm`.
         if State::from_word(self.sign.state.load(Ordering::Acquire)).is_waiting() {
-            self.wake_writer(place);
+            self.wake_writer(door);
         }
     }
 
     /// Wakes the writer, if it waits for this place.
     #[cold]
     #[inline(never)]
-    fn wake_writer(&self, place: Place) {
+    fn wake_writer(&self, door: Door) {
         // ORDERING: Acquire: partner is the Release store of `arm`: the parker is there.
         let claim = self.sign.state.compare_exchange(
-            State::waiting(place).word(),
+            State::waiting(door.place()).word(),
             State::CLAIMED.word(),
             Ordering::AcqRel,
             Ordering::Relaxed,
@@ -394,166 +372,6 @@ impl Gate {
             parker.wake();
         }
     }
-
-    // ---- the writer -------------------------------------------------------------------------------------------------
-
-    /// Makes `place` readable, and says whether the barrier was granted: if not, [`settle`](Self::settle) must succeed before the old place is
-    /// drained. Only the writer calls this, with a place that holds a copy and is drained.
-    pub(super) fn publish(&self, place: Place) -> bool {
-        // ORDERING: Relaxed: nobody is waiting; the line below publishes it.
-        self.sign.state.store(State::NOT_WRITABLE.word(), Ordering::Relaxed);
-        // ORDERING: Release: partner is the Acquire of `is_readable`.
-        self.sign.readable.store(place.word(), Ordering::Release);
-        let settled = self.settle();
-        self.arrivals.announce();
-        settled
-    }
-
-    /// The heavy barrier between a publish and the first scan (B1).
-    pub(super) fn settle(&self) -> bool {
-        self.sign.barrier.heavy()
-    }
-
-    /// True if no guard is on the place. Only after a settled publish of another place.
-    pub(super) fn is_clear(&self, place: Place) -> bool {
-        let mut clear = true;
-        // ORDERING: Acquire: partner is the Release of `leave`.
-        self.roster.visit(|seat| clear &= place.of(&seat.inside).load(Ordering::Acquire) <= FENCED);
-        clear
-    }
-
-    /// True if a guard on the place belongs to the calling thread: waiting for it would never end.
-    fn waits_for_itself(&self, place: Place) -> bool {
-        let me = fork::thread_key();
-        let mut own = false;
-        // ORDERING: Relaxed: if it is our key, we wrote it.
-        self.roster.visit(|seat| own |= place.of(&seat.inside).load(Ordering::Relaxed) == me);
-        own
-    }
-
-    /// True if the calling thread has a guard on some place.
-    pub(super) fn is_inside(&self) -> bool {
-        Place::ALL.into_iter().any(|place| self.waits_for_itself(place))
-    }
-
-    /// True if the writer sleeps until a guard of the calling thread ends.
-    pub(super) fn is_awaited(&self) -> bool {
-        // ORDERING: Relaxed: a look from time to time.
-        let state = State::from_word(self.sign.state.load(Ordering::Relaxed));
-        Place::ALL
-            .into_iter()
-            .any(|place| state == State::waiting(place) && self.waits_for_itself(place))
-    }
-
-    /// Waits until no guard is on the place (D2). `Ok(false)`: not yet, and the task of the patience will be woken. Adds to
-    /// `parks` how often the thread slept.
-    pub(super) fn drain(
-        &self,
-        place: Place,
-        patience: Patience<'_>,
-        parks: &mut u64,
-    ) -> Result<bool, GuardError> {
-        // A future that was dropped or forgotten may have left the state armed.
-        self.disarm();
-        let mut asked = false;
-        loop {
-            let mut backoff = Backoff::new();
-            for _ in 0..LOOKS {
-                if self.is_clear(place) {
-                    return Ok(true);
-                }
-                if !MODEL && !backoff.is_yielding() {
-                    backoff.snooze();
-                }
-            }
-            if matches!(patience, Patience::None) {
-                return Err(GuardError::Occupied);
-            }
-            if !asked && self.waits_for_itself(place) {
-                return Err(GuardError::WouldDeadlock);
-            }
-            asked = true;
-            self.arm(place, patience);
-            let clear = self.settle().then(|| self.is_clear(place));
-            match (clear, patience) {
-                (Some(false), Patience::Task(_)) => return Ok(false),
-                (Some(false), _) => {
-                    *parks += 1;
-                    if !self.park(patience) {
-                        self.disarm();
-                        return Err(GuardError::TimedOut);
-                    }
-                }
-                (Some(true), _) => {
-                    self.disarm();
-                    return Ok(true);
-                }
-                (None, _) => {
-                    self.disarm();
-                    return Err(GuardError::BarrierRefused);
-                }
-            }
-        }
-    }
-
-    fn arm(&self, place: Place, patience: Patience<'_>) {
-        let parker = match patience {
-            Patience::Task(waker) => Parker::Task(waker.clone()),
-            _ => Parker::Thread(thread::current()),
-        };
-        // SAFETY: the state is neither WAITING nor CLAIMED, so this is the only user (D5).
-        let old = self.parker.with_mut(|slot| unsafe { (*slot).replace(parker) });
-        // ORDERING: Release: partner is the Acquire of `left` and `wake_writer`: the parker is there. Then B1, by the caller.
-        self.sign.state.store(State::waiting(place).word(), Ordering::Release);
-        drop(old);
-    }
-
-    /// Sleeps until the state is neither WAITING nor CLAIMED; false if the time is over.
-    fn park(&self, patience: Patience<'_>) -> bool {
-        loop {
-            // ORDERING: Acquire: partner is the Release store of `wake_writer`.
-            let state = State::from_word(self.sign.state.load(Ordering::Acquire));
-            if !state.is_waiting() && state != State::CLAIMED {
-                return true;
-            }
-            match patience {
-                Patience::Until(end) => {
-                    let left = end.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return false;
-                    }
-                    park_timeout(left);
-                }
-                _ => thread::park(),
-            }
-        }
-    }
-
-    /// Takes WAITING back; if a reader has claimed it, waits for the few instructions that it needs.
-    fn disarm(&self) {
-        let mut backoff = Backoff::new();
-        loop {
-            // ORDERING: Acquire: partner is the Release store of `wake_writer`.
-            let state = State::from_word(self.sign.state.load(Ordering::Acquire));
-            if state == State::CLAIMED {
-                backoff.snooze();
-                continue;
-            }
-            if !state.is_waiting() {
-                return;
-            }
-            // ORDERING: Acquire on failure is by the next load; success hands nothing over.
-            let taken = self.sign.state.compare_exchange(
-                state.word(),
-                State::NOT_WRITABLE.word(),
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            );
-            if taken.is_ok() {
-                return;
-            }
-        }
-    }
 }
 
 #[cold]
@@ -566,6 +384,8 @@ fn too_many_guards() -> ! {
 
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests {
+    use super::super::twin::TwinStats;
+    use super::super::word::Place;
     use super::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -573,18 +393,38 @@ mod tests {
     #[test]
     fn a_count_that_would_overflow_is_refused() {
         let core = Gate::new(Barrier::detect());
-        let (seat, shared) = (core.join(), core.join());
-        let place = core.enter(&seat);
-        place.of(&seat.further).store(MOST_GUARDS, Ordering::Relaxed);
-        place.of(&shared.inside).store(MOST_GUARDS, Ordering::Relaxed);
+        let seat = core.join();
+        let door = core.enter(&seat);
+        door.of(&seat.further).store(MOST_GUARDS, Ordering::Relaxed);
         for _ in 0..3 {
             assert!(catch_unwind(AssertUnwindSafe(|| core.enter(&seat))).is_err());
-            assert!(catch_unwind(AssertUnwindSafe(|| core.enter_shared(&shared))).is_err());
         }
-        assert_eq!(place.of(&seat.further).load(Ordering::Relaxed), MOST_GUARDS);
-        assert_eq!(place.of(&shared.inside).load(Ordering::Relaxed), MOST_GUARDS);
+        assert_eq!(door.of(&seat.further).load(Ordering::Relaxed), MOST_GUARDS);
         core.leave_all(&seat);
-        core.leave_all(&shared);
-        assert!(core.is_clear(place));
+        assert!(core.is_clear(door.place()));
+    }
+
+    /// Many sections without a publish close the fenced door; a publish starts the count anew (D9).
+    #[test]
+    fn readers_come_to_rest_by_themselves() {
+        let gate = Gate::new(Barrier::Asymmetric);
+        let (seat, place) = (gate.join(), Place::ALL[1]);
+        assert!(gate.publish(place, true));
+        let visit = |times: usize| {
+            for _ in 0..times {
+                let door = gate.enter(&seat);
+                assert_eq!(door.place(), place);
+                gate.leave(&seat, door);
+            }
+        };
+        visit(CALM - 1);
+        gate.told.tell(&TwinStats { published: 1, ..TwinStats::default() }, 0);
+        visit(CALM - 1);
+        assert_eq!(gate.peek(), place.fenced());
+        visit(1);
+        assert_eq!(gate.peek(), place.plain());
+        visit(2);
+        assert_eq!(gate.peek(), place.plain());
+        assert!(seat.is_quiet());
     }
 }

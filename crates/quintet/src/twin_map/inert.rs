@@ -3,11 +3,12 @@
 //! Both copies hold the same keys and values, bit by bit. Nothing that is stored in a copy is dropped by the copy; who owns what:
 //!
 //! **N1.** What is in the readable copy is owned by the map, and dropped with the copy whose number is `Yard::owner`.
-//! **N2.** What a published batch took out of the readable copy may still be in the other one: it is owned by `pending`, until the next
-//! guard has brought that copy up to date; then by `evicted`, until it is taken or dropped.
+//! **N2.** What a published batch took out of the readable copy may still be in other ones: it is owned by `pending`, until a
+//! guard has brought the other copy up to date and there are no more than these two (owned guards may have more); then by `evicted`, until it is taken or dropped.
 //! **N3.** What an unpublished batch put in is owned by the log; what it took out is owned by the readable copy still, unless the same
 //! batch put it in. A discard therefore drops what the log put in, and forgets what was taken out.
-//! **N4.** When the writer goes first, readers may be on either copy: `pending` waits in the yard until both copies are gone.
+//! **N4.** When the writer goes first, readers may be on any copy: `pending` waits in the yard until all copies are gone. An owned guard keeps the core, and so the copy that
+//! drops the entries.
 //!
 //! **N5.** A duplicate is bytes that nobody claims: a `MaybeUninit`, in which neither a `Box` nor a reference asserts that it is the only one. It is looked
 //! at through shared references alone, and becomes a value again, claims and all, when it is the last duplicate in use.
@@ -17,9 +18,10 @@
 
 use super::absorb::{Absorb, Differs};
 use super::reader::Reader;
-use super::twin::{Stalled, Twin, TwinStats, Write};
+use super::twin::{Stalled, Twin, TwinStats};
 use super::version::{Op, Version};
 use super::wait::GuardError;
+use super::write::Write;
 use crate::sync::{Arc, AtomicU64, Barrier, Mutex, Ordering};
 use equivalent::Equivalent;
 use std::hash::{Hash, Hasher};
@@ -134,6 +136,8 @@ struct Yard<K, V> {
     /// The number of the copy whose entries are the map's (N1).
     owner: AtomicU64,
     numbers: AtomicU64,
+    /// How many copies there are (N2).
+    copies: AtomicU64,
     /// What waits for both copies to go (N4).
     dead: Mutex<Vec<Dead<K, V>>>,
 }
@@ -181,6 +185,8 @@ impl<K, V> InertMap<K, V> {
 
 impl<K, V> Drop for InertMap<K, V> {
     fn drop(&mut self) {
+        // ORDERING: Release: partner is the Acquire of `ready`: who had this copy has looked at it for the last time.
+        self.yard.copies.fetch_sub(1, Ordering::Release);
         // ORDERING: Relaxed: the writer changes it before it publishes, and whoever drops a copy comes after both.
         if self.yard.owner.load(Ordering::Relaxed) != self.number {
             return;
@@ -211,7 +217,13 @@ impl<K: Hash + Eq, V> Absorb<Change<K, V>> for InertMap<K, V> {
         let yard = Arc::clone(&from.yard);
         // ORDERING: Relaxed: only unique.
         let number = yard.numbers.fetch_add(1, Ordering::Relaxed);
+        // ORDERING: Relaxed: only the writer makes copies, and only the writer asks.
+        yard.copies.fetch_add(1, Ordering::Relaxed);
         Self { map: Version::rebuild(&from.map), yard, number }
+    }
+
+    fn is_copied_sooner(&self, operations: usize) -> bool {
+        self.map.is_copied_sooner(operations)
     }
 
     fn memory_bytes(&self) -> usize {
@@ -270,10 +282,11 @@ impl<K: Inert + Hash + Eq, V: Inert> InertWriter<K, V> {
         let yard = Arc::new(Yard {
             owner: AtomicU64::new(0),
             numbers: AtomicU64::new(1),
+            copies: AtomicU64::new(1),
             dead: Mutex::new(Vec::new()),
         });
         let first = InertMap { map, yard: Arc::clone(&yard), number: 0 };
-        // The copies cannot be left to readers: what a batch took out must be out of all copies at a known moment (N2).
+        // A third copy would keep what was taken out for as long as a reader stays (N2): readers are waited for.
         let (twin, reader) = Twin::with(first, Stalled::Wait, barrier);
         let (taken, pending, evicted) = (Vec::new(), Vec::new(), Vec::new());
         (Self { twin, yard, taken, pending, evicted }, reader)
@@ -289,6 +302,12 @@ impl<K: Inert + Hash + Eq, V: Inert> InertWriter<K, V> {
         Self::ready(write, &mut self.taken, &mut self.pending, &mut self.evicted)
     }
 
+    /// The same without waiting.
+    pub fn try_guard(&mut self) -> Result<InertWriteGuard<'_, K, V>, GuardError> {
+        let write = self.twin.try_guard()?;
+        Ok(Self::ready(write, &mut self.taken, &mut self.pending, &mut self.evicted))
+    }
+
     /// The same, waiting at most so long.
     pub fn guard_timeout(
         &mut self,
@@ -298,15 +317,24 @@ impl<K: Inert + Hash + Eq, V: Inert> InertWriter<K, V> {
         Ok(Self::ready(write, &mut self.taken, &mut self.pending, &mut self.evicted))
     }
 
-    /// Both copies agree: what waited for that is free (N2).
+    /// The same for tasks: the last reader that leaves wakes the task. Needs no particular runtime.
+    pub async fn guard_async(&mut self) -> Result<InertWriteGuard<'_, K, V>, GuardError> {
+        let write = self.twin.guard_async().await?;
+        Ok(Self::ready(write, &mut self.taken, &mut self.pending, &mut self.evicted))
+    }
+
+    /// Both copies agree: what waited for that is free, unless an owned guard has a third one (N2).
     fn ready<'a>(
         write: Write<'a, InertMap<K, V>, Change<K, V>>,
         taken: &'a mut Pending<K, V>,
         pending: &'a mut Pending<K, V>,
         evicted: &mut Vec<Dead<K, V>>,
     ) -> InertWriteGuard<'a, K, V> {
-        let freed = pending.drain(..).map(|dead| {
-            // SAFETY: taken out of the copy that is readable since, and replayed on the other: no duplicate is left (N2).
+        // ORDERING: Acquire: partner is the Release of whoever dropped another copy.
+        let are_two = write.yard.copies.load(Ordering::Acquire) <= 2;
+        let free = if are_two { pending.len() } else { 0 };
+        let freed = pending.drain(..free).map(|dead| {
+            // SAFETY: taken out of the copy that is readable since, and of the other by the replay; there is no third: no duplicate is left (N2).
             unsafe { own_both(dead) }
         });
         let old = std::mem::replace(evicted, freed.collect());

@@ -7,7 +7,7 @@
 //! gets a seat of its own, which is abandoned while the guard lives and vacated by the next one of that kind.
 
 use super::gate::{Gate, SeatState};
-use super::word::Place;
+use super::word::Door;
 use crate::roster::{Roster, Seat};
 use crate::sync::{Arc, thread_local_cell};
 use std::cell::{Cell, RefCell};
@@ -36,7 +36,7 @@ impl Drop for Seats {
 
 /// Enters by the calling thread's seat.
 #[inline(always)]
-pub(super) fn enter(gate: &Gate) -> (&SeatState, Place) {
+pub(super) fn enter(gate: &Gate) -> (&SeatState, Door) {
     let roster = &raw const **gate.roster();
     match LAST.try_with(Cell::get) {
         Ok((last, seat)) if std::ptr::eq(last, roster) => {
@@ -50,7 +50,7 @@ pub(super) fn enter(gate: &Gate) -> (&SeatState, Place) {
 
 #[cold]
 #[inline(never)]
-fn enter_slowly(gate: &Gate) -> (&SeatState, Place) {
+fn enter_slowly(gate: &Gate) -> (&SeatState, Door) {
     let found = SEATS.try_with(|seats| {
         let mut seats = seats.0.borrow_mut();
         let known = seats.iter().position(|seat| Arc::ptr_eq(seat.roster(), gate.roster()));

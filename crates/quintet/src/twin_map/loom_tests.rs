@@ -135,12 +135,70 @@ fn loom_the_write_handle_moves_between_waits() {
 fn loom_a_late_waker_and_the_next_wait_share_no_parker() {
     model(|| {
         let (mut twin, reader) = pair();
-        let first = reader.owned_pin();
-        publish(&mut twin, 1);
-        let second = reader.owned_pin();
-        let leaving = [first, second].map(|guard| thread::spawn(move || drop(guard)));
+        let other = reader.clone();
+        let reading = [reader, other].map(|reader| {
+            thread::spawn(move || {
+                read(&reader, 1);
+                reader
+            })
+        });
+        publish(&mut twin, 3);
+        reading.into_iter().for_each(|thread| drop(thread.join().unwrap()));
+    });
+}
+
+/// An owned guard is taken, shared, sent away and dropped: its copy is not written meanwhile, and freed once (C2, C3).
+#[test]
+fn loom_an_owned_guard_keeps_its_copy() {
+    model(|| {
+        let (mut twin, reader) = pair();
+        let reading = thread::spawn(move || {
+            let guard = reader.owned_pin();
+            let seen = guard.get();
+            assert_eq!(seen, guard.version());
+            let dropping = guard.clone();
+            assert_eq!(guard.get(), seen);
+            drop(guard);
+            (reader, dropping)
+        });
         publish(&mut twin, 2);
-        leaving.into_iter().for_each(|thread| thread.join().unwrap());
+        let (reader, guard) = reading.join().unwrap();
+        let seen = guard.get();
+        publish(&mut twin, 2);
+        assert_eq!((guard.get(), guard.version()), (seen, seen));
+        drop(twin);
+        assert_eq!(reader.pin().get(), 4);
+    });
+}
+
+/// The last owner of a copy leaves while the writer asks whether the copy is its own (C2).
+#[test]
+fn loom_the_last_owner_leaves_beside_the_writer() {
+    model(|| {
+        let (mut twin, reader) = pair();
+        let guard = reader.owned_pin();
+        publish(&mut twin, 1);
+        let leaving = thread::spawn(move || assert_eq!(guard.get(), 0));
+        publish(&mut twin, 1);
+        leaving.join().unwrap();
+        assert!(twin.stats().left_behind <= 1);
+        publish(&mut twin, 1);
+        assert_eq!(reader.pin().get(), 3);
+    });
+}
+
+/// Readers close the fenced door beside a publish (D9): whichever comes first, the publish knows which door it has closed.
+#[test]
+fn loom_readers_close_the_fenced_door() {
+    model(|| {
+        let (mut twin, reader) = pair();
+        publish(&mut twin, 1); // by the fenced door
+        let reading = thread::spawn(move || {
+            read(&reader, 2);
+            reader
+        });
+        publish(&mut twin, 2);
+        drop(reading.join().unwrap());
     });
 }
 

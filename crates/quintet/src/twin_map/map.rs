@@ -6,7 +6,7 @@
 
 use super::builder::TwinMapBuilder;
 use super::desk::{Desk, Options};
-use super::reader::{ReadGuard, Reader};
+use super::reader::{OwnedGuard, ReadGuard, Reader};
 use super::refs::{Ref, Refs};
 use super::retain::retain;
 use super::twin::{Twin, TwinStats};
@@ -63,10 +63,11 @@ use std::time::{Duration, Instant};
 ///
 /// # Progress
 ///
-/// Reads never wait. Writes take turns, and wait for readers: each needs the copy of the version before the current one, and waits until
-/// readers of that version have left. A guard that is held so blocks the write after next, not the next one. A thread that would wait for its own guard is told
-/// so by a panic. [`try_batch`](Self::try_batch) and [`batch_timeout`](Self::batch_timeout) do not hang; [`Stalled::Copy`](super::Stalled::Copy) leaves the copy
-/// to its readers.
+/// Reads never wait. Writes take turns. Each needs the copy of the version before the current one: where guards of that version are still held, it waits about as long as a copy
+/// of the content takes, and then makes one. So a guard that is held for long costs one copy, and holds up nobody. Guards of two old versions, held by threads
+/// ([`pin`](Self::pin), [`get`](Self::get), handles), fill all places: then writes wait for one of them, and a thread that would wait for its own guard is told so by
+/// a panic. [`owned_pin`](Self::owned_pin) is never waited for. [`try_batch`](Self::try_batch), [`batch_timeout`](Self::batch_timeout) and
+/// [`batch_async`](Self::batch_async) do not block; [`Stalled::Wait`](super::Stalled::Wait) makes no third copy.
 ///
 /// # Growth
 ///
@@ -74,8 +75,8 @@ use std::time::{Duration, Instant};
 ///
 /// # Memory
 ///
-/// A new table allocates nothing until it is written, pinned or given a handle. Then there are two copies, keys and values included: each owns its own (`Clone`); keep
-/// large values in an `Arc`. A write costs two table operations, a clone of its key and value, and a process-wide barrier: a tenth of a microsecond alone,
+/// A new table allocates nothing until it is written, pinned or given a handle. Then there are two copies, keys and values included, three while a guard of an old version
+/// is held, and one more for each older version that an [`owned_pin`](Self::owned_pin) has: each owns its own (`Clone`); keep large values in an `Arc`. A write costs two table operations, a clone of its key and value, and a process-wide barrier: a tenth of a microsecond alone,
 /// several beside busy threads; a batch costs one barrier. What was replaced or removed is freed by a later write.
 ///
 /// # Panics
@@ -194,7 +195,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
 
     /// Looks at the current version by the calling thread's seat: one version and plain references, for as long as the guard lives.
     ///
-    /// The guard holds back the copy that it shows: a write after next waits for it, and panics if it is the writer's own.
+    /// The guard holds back the copy that it shows: if it is held for long, a write makes another one. It stays on its thread; [`owned_pin`](Self::owned_pin) gives one that
+    /// does not.
     ///
     /// # Panics
     /// If a quarter of the address space of guards is alive or forgotten on this thread.
@@ -202,6 +204,19 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
     #[doc(alias("load", "enter", "read"))]
     pub fn pin(&self) -> ReadGuard<'_, Version<K, V, S>> {
         self.desk.pin()
+    }
+
+    /// Looks at the current version through a guard that has no lifetime, may leave its thread, and be held across `.await`. It owns its version: no writer waits for it.
+    ///
+    /// ```
+    /// let map = quintet::TwinMap::from([("a", 1)]);
+    /// let version = map.owned_pin();
+    /// map.clear();
+    /// std::thread::spawn(move || assert_eq!(version.len(), 1)).join().unwrap();
+    /// ```
+    #[doc(alias = "load_full")]
+    pub fn owned_pin(&self) -> OwnedGuard<Version<K, V, S>> {
+        self.desk.owned_pin()
     }
 
     /// A reader with a seat of its own, for a hot loop, or a thread or task that stays. It owns a share of the copies: no lifetime.
@@ -348,6 +363,29 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
     ) -> Result<R, GuardError> {
         let patience = Instant::now().checked_add(most).map_or(Patience::Forever, Patience::Until);
         self.desk.made().write_within(patience, |write| work(WriteGuard::wrap(write)))
+    }
+
+    /// [`batch`](Self::batch) for tasks: waits for its turn and for readers without blocking a thread. Needs no particular runtime. The closure runs in one go, when it can.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), quintet::twin_map::GuardError> {
+    /// let map = quintet::TwinMap::new();
+    /// map.batch_async(|write| write.insert("a", 1)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn batch_async<R>(
+        &self,
+        work: impl FnOnce(&mut WriteGuard<'_, K, V, S>) -> R,
+    ) -> Result<R, GuardError> {
+        let (shared, mut work) = (self.desk.made(), Some(work));
+        std::future::poll_fn(|task| {
+            shared.poll_write(task.waker(), |write| {
+                let work = work.take().expect("a finished future is not polled again");
+                work(WriteGuard::wrap(write))
+            })
+        })
+        .await
     }
 
     /// Stores a value; returns what was there.
@@ -554,14 +592,16 @@ where
     match answer {
         Compute::Keep => unreachable!("looked at before"),
         Compute::Remove => {
-            write.remove(key);
+            let old = write.remove(key);
+            write.keep(old);
             None
         }
         Compute::Insert(value) => {
             let stored = write.find(hash, key).map(|(key, _)| key);
             let key = stored.or(own)?.clone();
             let shown = value.clone();
-            write.put(hash, key, value);
+            let old = write.put(hash, key, value);
+            write.keep(old);
             Some(shown)
         }
     }

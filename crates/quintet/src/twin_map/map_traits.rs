@@ -113,13 +113,13 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> IntoIterator
     }
 }
 
-/// Clones of the entries of the current version: other readers may look at it still.
+/// The entries of the current version; clones of them if a reader or an owned guard is left that may look at it still.
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> IntoIterator for TwinMap<K, V, S> {
     type Item = (K, V);
     type IntoIter = IntoIter<K, V>;
 
     fn into_iter(self) -> IntoIter<K, V> {
-        self.pin().clone().into_iter()
+        self.desk.into_twin().into_readable().into_iter()
     }
 }
 

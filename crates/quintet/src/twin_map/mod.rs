@@ -5,9 +5,8 @@
 //!
 //! | Guard | From | Lives | Costs |
 //! |---|---|---|---|
-//! | [`ReadGuard`], [`Ref`] | the table, a [`Reader`] | on its thread | plain stores to a line of one's own |
-//! | [`SharedGuard`] | a [`SharedReader`] | on any thread | two locked instructions on a shared line |
-//! | [`OwnedGuard`] | `owned_pin` | on any thread, without a lifetime, across `.await` | a seat of its own |
+//! | [`ReadGuard`], [`Ref`] | the table, a [`Reader`], a [`SharedReader`] | on its thread | plain stores to a line of one's own |
+//! | [`OwnedGuard`] | `owned_pin` | on any thread, without a lifetime, across `.await` | two locked instructions on a shared line; while it lives, perhaps a copy |
 //!
 //! ```compile_fail
 //! # let map = quintet::TwinMap::<u32, u32>::new();
@@ -17,7 +16,7 @@
 //!
 //! ```
 //! # let map = quintet::TwinMap::<u32, u32>::new();
-//! let guard = map.handle().owned_pin();
+//! let guard = map.owned_pin();
 //! std::thread::spawn(move || guard.len()).join().unwrap();
 //! ```
 //!
@@ -33,15 +32,20 @@
 mod absorb;
 mod ahead;
 mod arrivals;
+mod arrive;
 mod builder;
+mod catch_up;
 mod core;
 mod desk;
+mod drain;
 mod entry;
+mod fallen;
 mod gate;
 mod inert;
 mod local;
 mod map;
 mod map_traits;
+mod pace;
 mod pages;
 mod reader;
 mod refs;
@@ -50,12 +54,16 @@ mod retain;
 mod serde;
 mod set;
 mod set_writer;
+mod sleepers;
+mod told;
 mod twin;
 mod user_code;
 mod version;
 mod wait;
+mod waits;
 mod watch;
 mod word;
+mod write;
 mod writer;
 
 #[cfg(all(test, quintet_loom))]
@@ -68,17 +76,19 @@ mod shuttle_tests;
 mod tests;
 
 pub use absorb::{Absorb, Differs};
+pub use arrive::Arrive;
 pub use builder::{TwinMapBuilder, TwinSetBuilder};
 pub use entry::{Entry, Occupied, Vacant};
 pub use inert::{Evicted, Inert, InertMap, InertWriteGuard, InertWriter};
 pub use map::TwinMap;
-pub use reader::{OwnedGuard, ReadGuard, Reader, SharedGuard, SharedReader};
+pub use reader::{OwnedGuard, ReadGuard, Reader, SharedReader};
 pub use refs::{Ref, Refs};
 pub use set::TwinSet;
 pub use set_writer::{SetIntoIter, SetIter, SetVersion, SetWriteGuard, SetWriter};
-pub use twin::{Acquire, Stalled, Twin, TwinStats, Write};
+pub use twin::{Acquire, Stalled, Twin, TwinStats};
 pub use version::{IntoIter, Iter, Version};
 pub use wait::{GuardError, WaitError};
+pub use write::Write;
 pub use writer::{AcquireMap, MapReader, WriteGuard, Writer};
 
 #[doc = include_str!("../../docs/twin_map.md")]

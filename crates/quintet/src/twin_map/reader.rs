@@ -7,7 +7,8 @@
 //! sync::<quintet::twin_map::Reader<u64>>();
 //! ```
 //!
-//! A [`ReadGuard`] stays on its thread; an [`OwnedGuard`] has a seat of its own and may leave.
+//! A [`ReadGuard`] stays on its thread: a writer that would wait for one of its own thread knows it. An [`OwnedGuard`] may leave its thread, so nobody knows who has it: it
+//! owns its copy, and no writer waits for it.
 //!
 //! ```compile_fail
 //! fn send<T: Send>() {}
@@ -24,17 +25,19 @@
 //! sync::<quintet::twin_map::SharedReader<u64>>();
 //! ```
 
-use super::core::Core;
-use super::gate::SeatState;
+use super::arrive::Arrive;
+use super::core::{Core, Edition};
+use super::gate::{Gate, SeatState};
 use super::local;
 use super::refs::Hold;
 use super::twin::TwinStats;
-use super::wait::WaitError;
-use super::word::Place;
+use super::wait::{Parker, WaitError};
+use super::word::Door;
 use crate::roster::Seat;
 use crate::sync::{Arc, park_timeout, thread};
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 /// A thread's read handle. Clone it for each thread.
@@ -43,49 +46,43 @@ pub struct Reader<T> {
     core: Arc<Core<T>>,
 }
 
-/// A read handle that several threads may use at once: its guards cost two locked instructions on a line that these
-/// threads share. Clone it where it gets crowded.
+/// A read handle that several threads may use at once: each reads by a seat of its own, as by the table itself.
 pub struct SharedReader<T> {
-    seat: SharedSeat,
     core: Arc<Core<T>>,
 }
-
-/// A seat whose counts are changed by read-modify-write only.
-struct SharedSeat(Seat<SeatState>);
-
-// SAFETY: all that is done with the seat through a shared reference are atomic read-modify-writes (`enter_shared`,
-// `leave_shared`).
-unsafe impl Sync for SharedSeat {}
 
 /// One version, as long as the guard lives.
 #[must_use = "a guard that is dropped at once guards nothing"]
 pub struct ReadGuard<'a, T> {
-    core: &'a Core<T>,
+    /// What is behind the door. No reference: it may be written as soon as the guard has ended, while its drop still runs.
+    edition: NonNull<Edition<T>>,
+    gate: &'a Gate,
     seat: &'a SeatState,
-    place: Place,
+    door: Door,
+    lent: PhantomData<&'a Core<T>>,
     /// A guard ends on the thread it began on.
     not_send: PhantomData<*const ()>,
 }
 
-/// One version, as long as the guard of a [`SharedReader`] lives.
-#[must_use = "a guard that is dropped at once guards nothing"]
-pub struct SharedGuard<'a, T> {
-    core: &'a Core<T>,
-    seat: &'a SeatState,
-    place: Place,
-}
-
 /// One version, without a lifetime: may be sent to other threads and held across `.await`.
+///
+/// It owns the copy that it shows, together with the table and other such guards: no writer waits for it. While it lives, a write may have to make another copy of
+/// the whole content, once; the last owner of a copy frees it.
 #[must_use = "a guard that is dropped at once guards nothing"]
 pub struct OwnedGuard<T> {
-    seat: SharedSeat,
-    core: Arc<Core<T>>,
-    place: Place,
+    edition: Arc<Edition<T>>,
+    /// Dropped after the edition.
+    _core: Arc<Core<T>>,
 }
 
 impl<T> Reader<T> {
     pub(super) fn new(core: &Arc<Core<T>>) -> Self {
         Self { seat: core.gate.join(), core: Arc::clone(core) }
+    }
+
+    #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+    pub(super) fn core(&self) -> &Arc<Core<T>> {
+        &self.core
     }
 
     /// Looks at the current version: plain stores to this handle's own line, no locked instruction. Never waits.
@@ -94,8 +91,9 @@ impl<T> Reader<T> {
     /// If a quarter of the address space of guards is alive or forgotten on this handle.
     #[inline(always)]
     pub fn pin(&self) -> ReadGuard<'_, T> {
-        let place = self.core.gate.enter(&self.seat);
-        ReadGuard { core: &self.core, seat: &self.seat, place, not_send: PhantomData }
+        let door = self.core.gate.enter(&self.seat);
+        // SAFETY: entered by that door, with a seat that lives as long as the guard.
+        unsafe { ReadGuard::new(&self.core, &self.seat, door) }
     }
 
     /// Looks at the current version through a guard that borrows nothing.
@@ -142,6 +140,11 @@ impl<T> Reader<T> {
         self.wait_until(version, Instant::now().checked_add(most))
     }
 
+    /// The same for tasks: the publish wakes the task. Needs no particular runtime, and not this handle.
+    pub fn wait_for_async(&self, version: u64) -> Arrive<T> {
+        Arrive::new(&self.core, version)
+    }
+
     fn wait_until(
         &self,
         version: u64,
@@ -154,7 +157,7 @@ impl<T> Reader<T> {
         }
         drop(guard);
         loop {
-            let ticket = self.core.gate.arrivals.enter();
+            let ticket = self.core.gate.arrivals.enter(Parker::Thread(thread::current()));
             let gone = self.core.gate.arrivals.is_orphaned();
             let guard = self.pin();
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
@@ -182,15 +185,26 @@ impl<'a, T> ReadGuard<'a, T> {
     /// Enters by the calling thread's seat.
     #[inline(always)]
     pub(super) fn of_thread(core: &'a Core<T>) -> Self {
-        let (seat, place) = local::enter(&core.gate);
-        Self { core, seat, place, not_send: PhantomData }
+        let (seat, door) = local::enter(&core.gate);
+        // SAFETY: entered by that door, with a seat that the core keeps.
+        unsafe { Self::new(core, seat, door) }
+    }
+
+    /// # Safety
+    /// The calling thread has entered by that door, and leaves it to this guard to end that.
+    #[inline(always)]
+    unsafe fn new(core: &'a Core<T>, seat: &'a SeatState, door: Door) -> Self {
+        // SAFETY: announced (D3), and what was readable holds a copy (D1).
+        let edition = unsafe { core.edition(door) };
+        let (lent, not_send) = (PhantomData, PhantomData);
+        Self { edition, gate: &core.gate, seat, door, lent, not_send }
     }
 
     /// The same guard, without what it guards.
     #[inline(always)]
     pub(super) fn into_hold(self) -> Hold<'a> {
         let this = std::mem::ManuallyDrop::new(self);
-        Hold::new(&this.core.gate, this.seat, this.place)
+        Hold::new(this.gate, this.seat, this.door)
     }
 
     /// What it shows, for as long as the core lives.
@@ -198,24 +212,25 @@ impl<'a, T> ReadGuard<'a, T> {
     /// # Safety
     /// The caller keeps a guard on the place while it uses the reference.
     pub(super) unsafe fn unbound(&self) -> &'a T {
-        // SAFETY: the caller's promise (D3).
-        unsafe { self.core.copy(self.place) }
+        // SAFETY: the caller's guard keeps it where it is (D3, C1).
+        let edition = unsafe { self.edition.as_ref() };
+        // SAFETY: the caller's guard: no writer (D3).
+        unsafe { edition.copy() }
     }
 }
 
 impl<T> SharedReader<T> {
     pub(super) fn new(core: &Arc<Core<T>>) -> Self {
-        Self { seat: SharedSeat(core.gate.join()), core: Arc::clone(core) }
+        Self { core: Arc::clone(core) }
     }
 
-    /// Looks at the current version. Never waits.
+    /// Looks at the current version by the calling thread's seat. Never waits.
     ///
     /// # Panics
-    /// If a quarter of the address space of guards is alive or forgotten on this handle.
+    /// If a quarter of the address space of guards is alive or forgotten on this thread.
     #[inline]
-    pub fn pin(&self) -> SharedGuard<'_, T> {
-        let place = self.core.gate.enter_shared(&self.seat.0);
-        SharedGuard { core: &self.core, seat: &self.seat.0, place }
+    pub fn pin(&self) -> ReadGuard<'_, T> {
+        ReadGuard::of_thread(&self.core)
     }
 
     /// Looks at the current version through a guard that borrows nothing.
@@ -230,10 +245,41 @@ impl<T> SharedReader<T> {
 }
 
 impl<T> OwnedGuard<T> {
-    fn new(core: &Arc<Core<T>>) -> Self {
-        let seat = SharedSeat(core.gate.join());
-        let place = core.gate.enter_shared(&seat.0);
-        Self { seat, core: Arc::clone(core), place }
+    pub(super) fn new(core: &Arc<Core<T>>) -> Self {
+        let guard = ReadGuard::of_thread(core);
+        // SAFETY: we have a guard there.
+        let edition = unsafe { Edition::share(guard.edition) };
+        drop(guard);
+        Self { edition, _core: Arc::clone(core) }
+    }
+
+    /// The number of publishes that led to this version.
+    pub fn version(&self) -> u64 {
+        // SAFETY: a copy with more owners than its place is not written (C3).
+        unsafe { self.edition.version() }
+    }
+}
+
+impl<T> Deref for OwnedGuard<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: a copy with more owners than its place is not written (C3).
+        unsafe { self.edition.copy() }
+    }
+}
+
+/// One more owner of the same version.
+impl<T> Clone for OwnedGuard<T> {
+    fn clone(&self) -> Self {
+        Self { edition: Arc::clone(&self.edition), _core: Arc::clone(&self._core) }
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for OwnedGuard<T> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(out)
     }
 }
 
@@ -256,62 +302,41 @@ impl<T> Drop for Reader<T> {
     }
 }
 
-impl<T> Drop for SharedReader<T> {
-    fn drop(&mut self) {
-        // As above.
-        self.core.gate.leave_all(&self.seat.0);
-    }
-}
-
 impl<T> Drop for ReadGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.core.gate.leave(self.seat, self.place);
+        self.gate.leave(self.seat, self.door);
     }
 }
 
-impl<T> Drop for SharedGuard<'_, T> {
+impl<T> ReadGuard<'_, T> {
+    /// The number of publishes that led to this version.
     #[inline]
-    fn drop(&mut self) {
-        self.core.gate.leave_shared(self.seat, self.place);
+    pub fn version(&self) -> u64 {
+        // SAFETY: while the guard lives it stays (D3, C1).
+        let edition = unsafe { self.edition.as_ref() };
+        // SAFETY: while the guard lives it is not written (D3).
+        unsafe { edition.version() }
     }
 }
 
-impl<T> Drop for OwnedGuard<T> {
-    fn drop(&mut self) {
-        self.core.gate.leave_shared(&self.seat.0, self.place);
+impl<T> Deref for ReadGuard<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: while the guard lives it stays (D3, C1).
+        let edition = unsafe { self.edition.as_ref() };
+        // SAFETY: while the guard lives it is not written (D1, D3).
+        unsafe { edition.copy() }
     }
 }
 
-macro_rules! guards {
-    ($($guard:ty),+) => { $(
-        impl<T> $guard {
-            /// The number of publishes that led to this version.
-            #[inline]
-            pub fn version(&self) -> u64 {
-                // SAFETY: while the guard lives its copy is not written (D3).
-                unsafe { self.core.version(self.place) }
-            }
-        }
-
-        impl<T> Deref for $guard {
-            type Target = T;
-
-            #[inline(always)]
-            fn deref(&self) -> &T {
-                // SAFETY: while the guard lives its copy is there and not written (D1, D3).
-                unsafe { self.core.copy(self.place) }
-            }
-        }
-
-        impl<T: std::fmt::Debug> std::fmt::Debug for $guard {
-            fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                (**self).fmt(out)
-            }
-        }
-    )+ };
+impl<T: std::fmt::Debug> std::fmt::Debug for ReadGuard<'_, T> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(out)
+    }
 }
-guards!(ReadGuard<'_, T>, SharedGuard<'_, T>, OwnedGuard<T>);
 
 impl<T> std::fmt::Debug for Reader<T> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -5,7 +5,7 @@
 
 use super::gate::{Gate, SeatState};
 use super::reader::ReadGuard;
-use super::word::Place;
+use super::word::Door;
 use hashbrown::hash_table;
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 pub(super) struct Hold<'a> {
     gate: &'a Gate,
     seat: &'a SeatState,
-    place: Place,
+    door: Door,
     /// A guard ends on the thread it began on.
     not_send: PhantomData<*const ()>,
 }
@@ -23,20 +23,20 @@ pub(super) struct Hold<'a> {
 impl<'a> Hold<'a> {
     /// Takes over a guard that was entered.
     #[inline(always)]
-    pub(super) fn new(gate: &'a Gate, seat: &'a SeatState, place: Place) -> Self {
-        Self { gate, seat, place, not_send: PhantomData }
+    pub(super) fn new(gate: &'a Gate, seat: &'a SeatState, door: Door) -> Self {
+        Self { gate, seat, door, not_send: PhantomData }
     }
 
     /// One more on the same place.
     fn another(&self) -> Self {
-        Self::new(self.gate, self.seat, self.seat.enter_again(self.place))
+        Self::new(self.gate, self.seat, self.seat.enter_again(self.door))
     }
 }
 
 impl Drop for Hold<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.gate.leave(self.seat, self.place);
+        self.gate.leave(self.seat, self.door);
     }
 }
 

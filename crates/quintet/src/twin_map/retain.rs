@@ -2,7 +2,7 @@
 
 use super::absorb::Absorb;
 use super::desk::Desk;
-use super::version::{Op, Version};
+use super::version::{Fallen, Op, Version};
 use std::hash::{BuildHasher, Hash};
 
 /// Takes out what `keep` refuses. It is shown clones, with no lock held (U1), and again those that have changed since.
@@ -12,7 +12,7 @@ pub(super) fn retain<T, K, V, S>(
     of_mut: fn(&mut T) -> &mut Version<K, V, S>,
     mut keep: impl FnMut(&K, &V) -> bool,
 ) where
-    T: Absorb<Op<K, V>>,
+    T: Absorb<Op<K, V>, Old = Fallen<K, V>>,
     K: Hash + Eq + Clone,
     V: Clone,
     S: BuildHasher,
@@ -32,7 +32,8 @@ pub(super) fn retain<T, K, V, S>(
             let has_changed = |key: &K| changed.has(of(write).hash(key));
             let (again, now): (Vec<K>, Vec<K>) = refused.into_iter().partition(has_changed);
             for key in &now {
-                write.change(|copy, log| of_mut(copy).remove(log, key));
+                let old = write.change(|copy, log| of_mut(copy).remove(log, key));
+                write.keep((None, old));
             }
             again
         });

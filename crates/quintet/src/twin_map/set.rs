@@ -2,7 +2,7 @@
 
 use super::builder::TwinSetBuilder;
 use super::desk::{Desk, Options};
-use super::reader::{ReadGuard, Reader};
+use super::reader::{OwnedGuard, ReadGuard, Reader};
 use super::refs::{Ref, Refs};
 use super::retain::retain;
 use super::set_writer::{SetIntoIter, SetIter, SetVersion, SetWriteGuard, SetWriter};
@@ -18,7 +18,14 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::time::{Duration, Instant};
 
-/// A set in two copies: a [`TwinMap`](super::TwinMap) without values, whose promises are the same.
+/// A set in two copies: a [`TwinMap`](super::TwinMap) without values.
+///
+/// # When to use
+///
+/// A set that is asked all the time and changed now and then: blocked addresses, known names, enabled features. Not for sets that are written as often as they are asked
+/// ([`ItemSet`](crate::ItemSet), [`SeenSet`](crate::SeenSet)), and not where two copies of everything are too much memory.
+///
+/// # Example
 ///
 /// ```
 /// use quintet::TwinSet;
@@ -33,6 +40,26 @@ use std::time::{Duration, Instant};
 ///     assert_eq!(*element, "water");
 /// }
 /// ```
+///
+/// # Consistency
+///
+/// As a [`TwinMap`](super::TwinMap#consistency): a guard shows one version, a publish is one moment for all readers, a [`batch`](Self::batch) is one write.
+///
+/// # Progress
+///
+/// As a [`TwinMap`](super::TwinMap#progress): reads never wait; writes take turns, and make a third copy rather than wait for long.
+///
+/// # Growth
+///
+/// A writer grows a copy in one go, out of the readers' sight.
+///
+/// # Memory
+///
+/// Nothing until the first write, pin or handle; then two copies, elements included. More while old versions are held, as for a [`TwinMap`](super::TwinMap#memory).
+///
+/// # Panics
+///
+/// As a [`TwinMap`](super::TwinMap#panics): an operation that panicked has not happened, and a thread that would wait for itself is told.
 pub struct TwinSet<T, S = DefaultHashBuilder>
 where
     T: Hash + Eq + Clone,
@@ -125,6 +152,19 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
     #[inline]
     pub fn pin(&self) -> ReadGuard<'_, SetVersion<T, S>> {
         self.desk.pin()
+    }
+
+    /// Looks at the current version through a guard that has no lifetime, may leave its thread, and be held across `.await`. It owns its version: no writer waits for it.
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::from(["a"]);
+    /// let version = set.owned_pin();
+    /// set.clear();
+    /// std::thread::spawn(move || assert_eq!(version.len(), 1)).join().unwrap();
+    /// ```
+    #[doc(alias = "load_full")]
+    pub fn owned_pin(&self) -> OwnedGuard<SetVersion<T, S>> {
+        self.desk.owned_pin()
     }
 
     /// A reader with a seat of its own. It owns a share of the copies: no lifetime.
@@ -242,6 +282,29 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
     ) -> Result<R, GuardError> {
         let patience = Instant::now().checked_add(most).map_or(Patience::Forever, Patience::Until);
         self.desk.made().write_within(patience, |write| work(SetWriteGuard::wrap(write)))
+    }
+
+    /// [`batch`](Self::batch) for tasks: waits for its turn and for readers without blocking a thread. Needs no particular runtime. The closure runs in one go, when it can.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), quintet::twin_map::GuardError> {
+    /// let set = quintet::TwinSet::new();
+    /// set.batch_async(|write| write.insert("a")).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn batch_async<R>(
+        &self,
+        work: impl FnOnce(&mut SetWriteGuard<'_, T, S>) -> R,
+    ) -> Result<R, GuardError> {
+        let (shared, mut work) = (self.desk.made(), Some(work));
+        std::future::poll_fn(|task| {
+            shared.poll_write(task.waker(), |write| {
+                let work = work.take().expect("a finished future is not polled again");
+                work(SetWriteGuard::wrap(write))
+            })
+        })
+        .await
     }
 
     /// Adds an element; true if it was absent. An equal element that is there already stays.
@@ -387,13 +450,13 @@ impl<'a, T: Hash + Eq + Clone, S: BuildHasher + Clone> IntoIterator for &'a Twin
     }
 }
 
-/// Clones of the elements of the current version: other readers may look at it still.
+/// The elements of the current version; clones of them if a reader or an owned guard is left that may look at it still.
 impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> IntoIterator for TwinSet<T, S> {
     type Item = T;
     type IntoIter = SetIntoIter<T>;
 
     fn into_iter(self) -> SetIntoIter<T> {
-        self.pin().clone().into_iter()
+        self.desk.into_twin().into_readable().into_iter()
     }
 }
 

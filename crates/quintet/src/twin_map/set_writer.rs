@@ -3,9 +3,10 @@
 use super::absorb::{Absorb, Differs};
 use super::reader::{Reader, SharedReader};
 use super::set::TwinSet;
-use super::twin::{Twin, TwinStats, Write};
+use super::twin::{Twin, TwinStats};
 use super::version::{Fallen, IntoIter, Iter, Op, Version};
 use super::wait::GuardError;
+use super::write::Write;
 use crate::hasher::DefaultHashBuilder;
 use crate::region::AllocError;
 use equivalent::Equivalent;
@@ -166,6 +167,14 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> Absorb<Op<T, ()>> for SetVers
         Self(Version::rebuild(&from.0))
     }
 
+    fn rebuild_into(&mut self, from: &Self) {
+        self.0.rebuild_into(&from.0);
+    }
+
+    fn is_copied_sooner(&self, operations: usize) -> bool {
+        self.0.is_copied_sooner(operations)
+    }
+
     fn memory_bytes(&self) -> usize {
         self.0.memory_bytes()
     }
@@ -268,12 +277,13 @@ impl<'a, T: Hash + Eq + Clone, S: BuildHasher + Clone> SetWriteGuard<'a, T, S> {
 
     /// Keeps the elements for which `keep` is true.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
-        self.write.change(|set, log| set.0.retain(log, |element, ()| keep(element)));
+        self.write
+            .change_keeping(|set, log, old| set.0.retain(log, old, |element, ()| keep(element)));
     }
 
     /// Removes everything; keeps the memory.
     pub fn clear(&mut self) {
-        self.write.change(|set, log| set.0.clear(log));
+        self.write.change_keeping(|set, log, old| set.0.clear(log, old));
     }
 
     /// Adds many; returns how many were new.

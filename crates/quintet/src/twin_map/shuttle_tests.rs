@@ -8,7 +8,10 @@ use super::*;
 use crate::sync::constant::AtomicU64;
 use crate::sync::{Arc, Condvar, Mutex, Ordering, schedules, thread};
 use crate::vocabulary::Compute;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 type Map = TwinMap<u64, u64, foldhash::fast::FixedState>;
@@ -18,6 +21,11 @@ const SCHEDULES: usize = 2_000;
 
 fn map() -> Map {
     TwinMap::with_hasher(foldhash::fast::FixedState::default())
+}
+
+fn patient(stalled: Stalled) -> Map {
+    let hasher = foldhash::fast::FixedState::default();
+    TwinMapBuilder::new().hasher(hasher).stalled(stalled).build()
 }
 
 /// Runs each piece of work in a thread of its own; returns the answers.
@@ -283,7 +291,7 @@ fn shuttle_a_writer_with_a_guard_is_not_kept_by_it() {
     let (told, was_told) = shared::<Seen>();
     let (wrote, has_written) = shared::<Seen>();
     schedules(SCHEDULES, move || {
-        let map = Arc::new(map());
+        let map = Arc::new(patient(Stalled::Wait));
         map.insert(0, 0);
         let others = || -> Work<bool> {
             Box::new(|map| {
@@ -457,4 +465,81 @@ fn shuttle_a_round_that_fails_is_told_to_all() {
         assert_eq!(desk.pin().sum, sum + 128, "not whole afterwards");
     });
     assert!(were_told.count() > 0, "nobody was told");
+}
+
+struct Unpark(thread::Thread);
+
+impl std::task::Wake for Unpark {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a task on its thread.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(std::sync::Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// Tasks wait for the lock and for readers beside writers that block and such that give up, and are woken in every order (Y1 to Y3).
+#[test]
+fn shuttle_tasks_are_woken_whatever_others_do() {
+    for stalled in [Stalled::Wait, Stalled::Copy] {
+        schedules(SCHEDULES, move || {
+            let map = patient(stalled);
+            map.insert(0, 0);
+            let task = |key: u64| -> Work<bool> {
+                Box::new(move |map| {
+                    let written = block_on(map.batch_async(|write| write.insert(key, key)));
+                    assert!(map.contains_key(&key), "returned before the publish");
+                    written == Ok(None)
+                })
+            };
+            let reads: Work<bool> = Box::new(|map| {
+                (0..2).all(|_| {
+                    let version = map.pin();
+                    thread::yield_now();
+                    version.contains_key(&0)
+                })
+            });
+            let gives_up: Work<bool> = Box::new(|map| map.try_batch(|write| write.len()) != Ok(0));
+            let blocks: Work<bool> = Box::new(|map| map.insert(3, 3).is_none());
+            let works = vec![task(1), task(2), reads, gives_up, blocks];
+            assert!(crew(&Arc::new(map), works).into_iter().all(|fine| fine));
+        });
+    }
+}
+
+/// Owned guards come and go on other threads while writers publish: each shows its version.
+#[test]
+fn shuttle_owned_guards_show_their_version() {
+    schedules(SCHEDULES, || {
+        let map = Arc::new(map());
+        map.insert(0, 1);
+        let write: Work<()> = Box::new(|map| {
+            for _ in 0..4 {
+                map.update(&0, |old| old + 1);
+            }
+        });
+        let look = || -> Work<()> {
+            Box::new(|map| {
+                let version = map.owned_pin();
+                let (number, other) = (version.version(), version.clone());
+                assert_eq!(version.get(&0), Some(&number));
+                let dropping = thread::spawn(move || assert_eq!(other.get(&0), Some(&number)));
+                thread::yield_now();
+                assert_eq!(version.get(&0), Some(&number));
+                drop(version);
+                dropping.join().unwrap();
+            })
+        };
+        crew(&map, vec![write, look(), look()]);
+        assert_eq!(map.get(&0).as_deref(), Some(&5));
+    });
 }

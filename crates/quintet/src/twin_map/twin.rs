@@ -18,43 +18,44 @@
 //! guard goes on with it.
 //! **X4.** The phase is BROKEN while user code runs on the writable copy: a panic leaves no copy that is trusted wrongly. What the panicking change has
 //! logged is taken out of the log again, and the copy is made anew: the change has not happened.
-//! **X5.** What falls out of the second copy is dropped after the copies agree, each piece under its own catch.
+//! **X5.** What falls out is dropped after the copies agree, each piece under its own catch: by the writer, or, for a table that is shared, after its lock is released.
 //! **X6.** User code never runs while a lock of this room is held, but for that of a table that is shared (F3 there); the writer itself is borrowed exclusively, so that
 //! nothing it calls can call it.
+//! **X7.** A log that is not worth replaying is given up, and the copy made anew: if copying is quicker, if the copy belongs to owned guards (C3), or if its readers do
+//! not leave and it is left to them. A writer waits for either about as long as it would take to make a copy: so it never takes much more than twice the
+//! time of what would have been best.
 
 use super::absorb::Absorb;
 use super::core::Core;
+use super::fallen::Fallen;
+use super::pace::Pace;
 use super::reader::{Reader, SharedReader};
 use super::user_code::{caught, drop_each};
 use super::wait::{GuardError, Patience};
 use super::word::{PLACES, Place};
+use super::write::Write;
 use crate::sync::{Arc, Barrier};
 use std::collections::VecDeque;
 use std::future::Future;
-use std::ops::Deref;
-use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     Stale,
     Fresh,
     Broken,
 }
 
-/// Logs and lists keep room for so many entries between batches.
-const KEPT: usize = 1024;
-
-/// What the writer does when readers do not leave the copy it wants to write.
+/// What the writer does when read guards do not leave the copy it wants to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Stalled {
     /// Waits for them.
-    #[default]
     Wait,
-    /// Leaves them that copy and makes a third one from the current version: one copying of the whole
-    /// structure instead of a wait. Waits only if the third place is occupied as well.
+    /// Waits about as long as it takes to make a copy; then leaves them that copy and makes a third one from the current version. Waits on
+    /// only if the third place is occupied as well.
+    #[default]
     Copy,
 }
 
@@ -68,45 +69,40 @@ pub struct TwinStats {
     pub parks: u64,
     /// How often a copy was rebuilt: after a panic, a replay that ended differently, or a discard.
     pub rebuilds: u64,
-    /// How often an occupied copy was left to its readers ([`Stalled::Copy`]).
+    /// How often a copy was left to its readers ([`Stalled::Copy`]) or owners ([`OwnedGuard`](super::OwnedGuard)).
     pub left_behind: u64,
+    /// How often a copy was made anew because the log of changes was too long to be worth replaying.
+    pub copied: u64,
 }
 
 /// The writing side of a structure that is kept in two copies.
 ///
 /// [`TwinMap`](crate::TwinMap) and [`TwinSet`](super::TwinSet) stand on it; [`Absorb`] shows how another structure does.
 pub struct Twin<T: Absorb<Op>, Op> {
-    core: Arc<Core<T>>,
-    log: VecDeque<Op>,
+    pub(super) core: Arc<Core<T>>,
+    pub(super) log: VecDeque<Op>,
     /// How much was logged when the last change began (X4).
-    staged: usize,
-    /// What fell out of the second copy (X5).
-    old: Vec<T::Old>,
+    pub(super) staged: usize,
+    /// What fell out (X5).
+    pub(super) fallen: Fallen<T, Op>,
     /// Somebody else drops it.
-    keeps_old: bool,
-    phase: Phase,
+    pub(super) keeps_fallen: bool,
+    pub(super) phase: Phase,
     /// Where readers are sent.
-    readable: Place,
+    pub(super) readable: Place,
     /// The copy to be written.
-    writable: Place,
+    pub(super) writable: Place,
     /// The third place.
-    spare: Place,
-    spare_is_empty: bool,
+    pub(super) spare: Place,
+    pub(super) spare_is_empty: bool,
     /// The barrier of the last publish was granted.
-    settled: bool,
-    stalled: Stalled,
-    version: u64,
-    stats: TwinStats,
+    pub(super) settled: bool,
+    pub(super) stalled: Stalled,
+    pace: Pace,
+    pub(super) version: u64,
+    pub(super) stats: TwinStats,
     /// What each copy held when it was last published: it has not changed since, unless it is about to be published again.
-    bytes: [usize; PLACES],
-}
-
-/// The writer's guard: reads its own writes, publishes when dropped.
-///
-/// Dropped by a panic, it discards the batch. Forgotten, it leaves the batch to the next guard.
-pub struct Write<'a, T: Absorb<Op>, Op> {
-    twin: &'a mut Twin<T, Op>,
-    was_panicking: bool,
+    pub(super) bytes: [usize; PLACES],
 }
 
 /// A guard to come; made by [`Twin::guard_async`].
@@ -118,7 +114,7 @@ pub struct Acquire<'a, T: Absorb<Op>, Op> {
 impl<T: Absorb<Op>, Op> Twin<T, Op> {
     /// Keeps `first` in two copies.
     pub fn new(first: T) -> (Self, Reader<T>) {
-        Self::with(first, Stalled::Wait, Barrier::detect())
+        Self::with(first, Stalled::default(), Barrier::detect())
     }
 
     /// The same, with a choice of what happens when readers do not leave.
@@ -143,8 +139,8 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             core,
             log: VecDeque::new(),
             staged: 0,
-            old: Vec::new(),
-            keeps_old: false,
+            fallen: Fallen::new(),
+            keeps_fallen: false,
             phase: Phase::Stale,
             readable: Place::ALL[0],
             writable: Place::ALL[1],
@@ -152,6 +148,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             spare_is_empty: true,
             settled: true,
             stalled,
+            pace: Pace::default(),
             version: 0,
             stats: TwinStats::default(),
             bytes: [0; PLACES],
@@ -215,113 +212,15 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         Acquire { twin: Some(self) }
     }
 
-    /// Drains the writable copy and brings it up to date (X1, X2). `Ok(false)`: the task will be woken.
-    fn ready(&mut self, patience: Patience<'_>) -> Result<bool, GuardError> {
-        if self.phase == Phase::Fresh {
-            return Ok(true);
-        }
-        if !self.settled {
-            self.settled = self.core.gate.settle();
-        }
-        if !self.settled {
-            return Err(GuardError::BarrierRefused);
-        }
-        if !self.drain(patience)? {
-            return Ok(false);
-        }
-        self.sweep_spare();
-        if self.phase == Phase::Stale && !self.replay() {
-            self.phase = Phase::Broken;
-            drop_each(self.log.drain(..));
-        }
-        if self.phase == Phase::Broken {
-            self.repair();
-        }
-        self.phase = Phase::Fresh;
-        let panic = if self.keeps_old { None } else { drop_each(self.old.drain(..)) };
-        self.old.shrink_to(KEPT);
-        self.log.shrink_to(KEPT);
-        match panic {
-            None => Ok(true),
-            Some(panic) => resume_unwind(panic),
-        }
-    }
-
-    fn drain(&mut self, patience: Patience<'_>) -> Result<bool, GuardError> {
-        let parks = &mut self.stats.parks;
-        if self.stalled == Stalled::Wait {
-            return self.core.gate.drain(self.writable, patience, parks);
-        }
-        match self.core.gate.drain(self.writable, Patience::None, parks) {
-            Err(GuardError::Occupied) if self.core.gate.is_clear(self.spare) => {
-                std::mem::swap(&mut self.writable, &mut self.spare);
-                self.spare_is_empty = false;
-                if self.phase == Phase::Stale {
-                    drop_each(self.log.drain(..));
-                }
-                self.phase = Phase::Broken;
-                self.stats.left_behind += 1;
-                Ok(true)
-            }
-            Err(GuardError::Occupied) => self.core.gate.drain(self.writable, patience, parks),
-            other => other,
-        }
-    }
-
-    /// Drops the copy that was left behind, once its readers have gone.
-    fn sweep_spare(&mut self) {
-        if !self.spare_is_empty && self.core.gate.is_clear(self.spare) {
-            // SAFETY: not readable since a settled publish, and drained (D2).
-            let slot = unsafe { self.core.slot_mut(self.spare) };
-            drop_each(slot.take().into_iter());
-            self.spare_is_empty = true;
-            *self.spare.of_mut(&mut self.bytes) = 0;
-        }
-    }
-
-    /// Applies the log to the stale copy, one operation at a time; false if the copy is not to be trusted.
-    fn replay(&mut self) -> bool {
-        // SAFETY: the readable copy is not written (D1).
-        let truth = unsafe { self.core.copy(self.readable) };
-        // SAFETY: `ready` has drained the place (D2).
-        let slot = unsafe { self.core.slot_mut(self.writable) };
-        let Some(copy) = slot.as_mut() else { return false };
-        let (log, old) = (&mut self.log, &mut self.old);
-        let replayed = caught(|| {
-            while let Some(op) = log.pop_front() {
-                if copy.absorb_second(op, old).is_err() {
-                    return false;
-                }
-            }
-            copy.agrees(truth)
-        });
-        replayed.unwrap_or_else(|payload| {
-            drop_each(std::iter::once(payload));
-            false
-        })
-    }
-
-    /// Makes the writable copy anew: the readable copy, then what is staged. A panic leaves the phase BROKEN (X4).
-    fn repair(&mut self) {
-        self.phase = Phase::Broken;
-        self.stats.rebuilds += 1;
-        // SAFETY: the readable copy is not written (D1).
-        let mut copy = T::rebuild(unsafe { self.core.copy(self.readable) });
-        for op in &mut self.log {
-            copy.absorb_first(op);
-        }
-        // SAFETY: the place was drained before the phase left STALE, and has not been readable since (D2).
-        let slot = unsafe { self.core.slot_mut(self.writable) };
-        drop_each(slot.replace(copy).into_iter());
-        self.phase = Phase::Fresh;
-    }
-
     /// Changes the writable copy. `change` must log exactly what it has done when it returns; if it panics, what it has logged is given up and
     /// the copy is made anew (X4).
     ///
     /// Only within a guard.
     #[inline(always)]
-    fn change<R>(&mut self, change: impl FnOnce(&mut T, &mut VecDeque<Op>) -> R) -> R {
+    pub(super) fn change<R>(
+        &mut self,
+        change: impl FnOnce(&mut T, &mut VecDeque<Op>, &mut Vec<T::Old>) -> R,
+    ) -> R {
         if self.phase == Phase::Broken {
             self.repair();
         }
@@ -329,25 +228,23 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         self.phase = Phase::Broken;
         self.staged = self.log.len();
         let undo = Undo(self);
-        // SAFETY: a guard exists, so `ready` has drained the place (D2), and nothing else refers to it: what the guard has shown was borrowed from
-        // the guard, and a repair comes after `change` has ended.
-        let slot = unsafe { undo.0.core.slot_mut(undo.0.writable) };
-        // SAFETY: the writable place holds a copy once it is FRESH (X1).
-        let copy = unsafe { slot.as_mut().unwrap_unchecked() };
-        let answer = change(copy, &mut undo.0.log);
+        // SAFETY: a guard exists, so `ready` has drained the place (D2), and holds a copy that is ours alone, once it is FRESH (X1). Nothing else refers to it: what the
+        // guard has shown was borrowed from the guard, and a repair comes after `change` has ended.
+        let copy = unsafe { undo.0.core.copy_mut_again(undo.0.writable) };
+        let answer = change(copy, &mut undo.0.log, &mut undo.0.fallen.old);
         undo.0.phase = Phase::Fresh;
         std::mem::forget(undo);
         answer
     }
 
-    /// What fell out of the second copy, for somebody who drops it later (X5).
-    pub(super) fn take_old(&mut self) -> Vec<T::Old> {
-        std::mem::take(&mut self.old)
+    /// What fell out, for somebody who drops it later (X5).
+    pub(super) fn take_fallen(&mut self) -> Fallen<T, Op> {
+        std::mem::replace(&mut self.fallen, Fallen::new())
     }
 
-    /// Whether what falls out of the second copy is left to [`take_old`](Self::take_old).
-    pub(super) fn set_keeps_old(&mut self, keeps: bool) {
-        self.keeps_old = keeps;
+    /// Whether what falls out is left to [`take_fallen`](Self::take_fallen).
+    pub(super) fn set_keeps_fallen(&mut self, keeps: bool) {
+        self.keeps_fallen = keeps;
     }
 
     pub(super) fn stalled(&self) -> Stalled {
@@ -375,14 +272,13 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
     #[inline(always)]
     fn tell(&self) {
         let copies: usize = self.bytes.iter().sum();
-        let lists =
-            self.log.capacity() * size_of::<Op>() + self.old.capacity() * size_of::<T::Old>();
+        let lists = self.log.capacity() * size_of::<Op>() + self.fallen.bytes();
         self.core.gate.told.tell(&self.stats, copies + lists);
     }
 
     /// Makes the writable copy FRESH, for who applies changes without a guard's drop (X3).
     pub(super) fn freshen(&mut self, patience: Patience<'_>) -> Result<(), GuardError> {
-        self.ready(patience).map(drop)
+        if self.ready(patience)? { Ok(()) } else { Err(GuardError::Occupied) }
     }
 
     /// What was logged since the last publish, or by it.
@@ -396,8 +292,11 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         }
         self.version += 1;
         self.stats.published += 1;
-        // SAFETY: we are the writer; the place is FRESH, so it holds a copy and is drained (X1, X2).
-        self.settled = unsafe { self.core.publish(self.writable, self.version) };
+        let fenced = self.pace.begin(self.version, self.core.gate.peek().is_fenced());
+        let fenced = fenced && !self.core.gate.has_fences();
+        // SAFETY: we are the writer; the place is FRESH, so it holds a copy that is ours alone and is drained (X1, X2).
+        self.settled = unsafe { self.core.publish(self.writable, self.version, fenced) };
+        self.pace.end(fenced);
         std::mem::swap(&mut self.readable, &mut self.writable);
         self.phase = Phase::Stale;
         self.measure(self.readable);
@@ -420,7 +319,18 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             return;
         }
         self.phase = Phase::Broken;
-        drop_each(self.log.drain(..));
+        self.fallen.take_log(&mut self.log, 0);
+    }
+
+    /// What readers see, by value: a copy of it if a reader is left.
+    pub(super) fn into_readable(self) -> T {
+        let (core, place) = (Arc::clone(&self.core), self.readable);
+        drop(self);
+        match Arc::try_unwrap(core) {
+            Ok(core) => core.into_copy(place),
+            // SAFETY: the writer is gone: nobody writes.
+            Err(core) => T::rebuild(unsafe { core.copy(place) }),
+        }
     }
 }
 
@@ -434,7 +344,7 @@ impl<T: Absorb<Op>, Op> Drop for Undo<'_, T, Op> {
         let Self(twin) = self;
         let undoes = !cfg!(quintet_mutation = "retain-panic");
         let staged = if undoes { twin.staged } else { twin.log.len() };
-        drop_each(twin.log.drain(staged..));
+        twin.fallen.take_log(&mut twin.log, staged);
         // A second panic while one is under way would end the process. If there is one, the phase stays BROKEN.
         if let Err(payload) = caught(|| twin.repair()) {
             drop_each(std::iter::once(payload));
@@ -447,6 +357,7 @@ impl<T: Absorb<Op>, Op> Drop for Twin<T, Op> {
         // Waits for nobody: readers keep the copies, and the last of them drops both.
         self.core.gate.arrivals.orphan();
         drop_each(self.log.drain(..));
+        self.fallen.drop_all();
     }
 }
 
@@ -458,121 +369,6 @@ impl<T: Absorb<Op>, Op> std::fmt::Debug for Twin<T, Op> {
             .field("log", &self.log.len())
             .field("stats", &self.stats)
             .finish_non_exhaustive()
-    }
-}
-
-impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
-    /// The twin is FRESH.
-    pub(super) fn new(twin: &'a mut Twin<T, Op>) -> Self {
-        Self { twin, was_panicking: std::thread::panicking() }
-    }
-
-    /// Applies an operation; returns what fell out of the copy.
-    pub fn apply(&mut self, mut op: Op) -> Option<T::Old> {
-        self.change(|copy, log| {
-            log.reserve(1);
-            let old = copy.absorb_first(&mut op);
-            log.push_back(op);
-            old
-        })
-    }
-
-    /// What waits for the publish.
-    pub(super) fn log(&self) -> &VecDeque<Op> {
-        &self.twin.log
-    }
-
-    pub(super) fn change<R>(&mut self, change: impl FnOnce(&mut T, &mut VecDeque<Op>) -> R) -> R {
-        self.twin.change(change)
-    }
-
-    /// Makes the changes visible to all readers at one moment; returns the number of the new version. Does so
-    /// even if nothing has changed.
-    pub fn publish(self) -> u64 {
-        self.twin.publish()
-    }
-
-    /// Gives up all changes of this batch. The next guard copies the whole structure.
-    pub fn discard(self) {
-        self.twin.discard();
-    }
-
-    /// Gives up the changes behind the first `keep`; the copy is made anew before it is used again (X1).
-    pub(super) fn take_back(&mut self, keep: usize) {
-        if self.twin.log.len() == keep {
-            return;
-        }
-        self.twin.phase = Phase::Broken;
-        drop_each(self.twin.log.drain(keep..));
-    }
-
-    /// As [`Twin::take_staged`].
-    pub(super) fn take_staged(&mut self) -> Vec<Op> {
-        self.twin.take_staged()
-    }
-
-    /// Makes a copy in doubt anew, now.
-    pub(super) fn make_whole(&mut self) {
-        if self.twin.phase == Phase::Broken {
-            self.twin.repair();
-        }
-    }
-
-    /// Publishes without giving up the guard, which is of no use any more.
-    pub(super) fn publish_now(&mut self) -> u64 {
-        self.twin.publish()
-    }
-
-    pub(super) fn is_published(&self) -> bool {
-        self.twin.phase == Phase::Stale
-    }
-
-    /// How many changes wait for the publish.
-    pub fn staged(&self) -> usize {
-        self.twin.log.len()
-    }
-
-    /// The version that readers see now; the publish makes the next one.
-    pub fn version(&self) -> u64 {
-        self.twin.version
-    }
-}
-
-impl<T: Absorb<Op>, Op> Deref for Write<'_, T, Op> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        let is_fresh = self.twin.phase == Phase::Fresh;
-        let place = if is_fresh { self.twin.writable } else { self.twin.readable }; // (X2)
-        // SAFETY: the guard borrows the writer: nobody writes either place while the reference lives. The readable one holds a copy always (D1), the
-        // writable one if it is FRESH (X1).
-        unsafe { self.twin.core.copy(place) }
-    }
-}
-
-impl<T: Absorb<Op>, Op> Drop for Write<'_, T, Op> {
-    fn drop(&mut self) {
-        if self.twin.phase == Phase::Stale {
-            return; // published
-        }
-        if std::thread::panicking() && !self.was_panicking {
-            self.twin.discard();
-            return;
-        }
-        if self.twin.log.is_empty() {
-            return;
-        }
-        if let Err(payload) = caught(|| self.twin.publish()) {
-            // The repair panicked again: no copy with this batch can be had.
-            drop_each(std::iter::once(payload));
-            self.twin.discard();
-        }
-    }
-}
-
-impl<T: Absorb<Op> + std::fmt::Debug, Op> std::fmt::Debug for Write<'_, T, Op> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        (**self).fmt(out)
     }
 }
 

@@ -18,6 +18,9 @@ pub struct Version<K, V, S = DefaultHashBuilder> {
     hasher: S,
 }
 
+/// So few operations are always replayed.
+const FEW: usize = 64;
+
 /// A change of a map. Notes how it ended on the first copy, and is checked against that on the second.
 #[derive(Debug)]
 pub(crate) enum Op<K, V> {
@@ -227,17 +230,32 @@ impl<K: Hash + Eq, V, S: BuildHasher> Version<K, V, S> {
         Some(value)
     }
 
-    pub(super) fn retain(&mut self, log: &mut Log<K, V>, mut keep: impl FnMut(&K, &V) -> bool) {
+    pub(super) fn retain(
+        &mut self,
+        log: &mut Log<K, V>,
+        old: &mut Vec<Fallen<K, V>>,
+        mut keep: impl FnMut(&K, &V) -> bool,
+    ) {
         let hasher = &self.hasher;
-        for (key, _) in self.table.extract_if(|(key, value)| !keep(key, value)) {
+        for (key, value) in self.table.extract_if(|(key, value)| !keep(key, value)) {
             let hash = hasher.hash_one(&key);
             log.push_back(Op::Remove { hash, key });
+            keep_for_later(old, None, Some(value));
         }
     }
 
-    pub(super) fn clear(&mut self, log: &mut Log<K, V>) {
-        self.table.clear();
+    pub(super) fn clear(&mut self, log: &mut Log<K, V>, old: &mut Vec<Fallen<K, V>>) {
+        self.empty(old);
         log.push_back(Op::Clear);
+    }
+
+    /// Takes everything out; keeps the memory.
+    fn empty(&mut self, old: &mut Vec<Fallen<K, V>>) {
+        if std::mem::needs_drop::<(K, V)>() {
+            old.extend(self.table.drain().map(|(key, value)| (Some(key), Some(value))));
+        } else {
+            self.table.clear();
+        }
     }
 
     pub(super) fn reserve(&mut self, log: &mut Log<K, V>, more: usize) {
@@ -330,11 +348,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Absorb<Op<K, V>> fo
                 keep_for_later(old, Some(other), Some(value));
                 keep_for_later(old, Some(key), None);
             }
-            Op::Clear if std::mem::needs_drop::<(K, V)>() => {
-                let drained = self.table.drain();
-                old.extend(drained.map(|(key, value)| (Some(key), Some(value))));
-            }
-            Op::Clear => self.table.clear(),
+            Op::Clear => self.empty(old),
             Op::Reserve(more) => self.make_room(more),
             Op::Shrink => self.give_back(),
         }
@@ -343,6 +357,17 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Absorb<Op<K, V>> fo
 
     fn rebuild(from: &Self) -> Self {
         from.clone()
+    }
+
+    fn rebuild_into(&mut self, from: &Self) {
+        self.table.clone_from(&from.table);
+        self.ahead = Ahead::of(&self.table);
+    }
+
+    fn is_copied_sooner(&self, operations: usize) -> bool {
+        // Entries without a drop are copied as bytes, one after the other; operations look for their entries all over the table.
+        let worth = if std::mem::needs_drop::<(K, V)>() { 1 } else { 8 };
+        operations >= FEW && operations >= self.len() / worth
     }
 
     fn memory_bytes(&self) -> usize {
@@ -505,7 +530,7 @@ mod tests {
         }
         let grown = right(&map);
         assert_ne!(grown, reserved);
-        map.retain(&mut log, |key, _| *key < 10);
+        map.retain(&mut log, &mut Vec::new(), |key, _| *key < 10);
         assert_eq!(right(&map), grown);
         map.shrink(&mut log);
         let shrunk = right(&map);

@@ -38,7 +38,7 @@ pub enum GuardError {
     Occupied,
     /// Readers still look at the copy that is to be written, and the time is over.
     TimedOut,
-    /// This thread itself holds, or has forgotten, a read guard of the copy that is to be written.
+    /// This thread itself holds, or has forgotten, a read guard of the copy that is to be written. Or it waits for a thread that waits for it, at another table.
     WouldDeadlock,
     /// The system refuses the process-wide barrier that it granted at the start.
     BarrierRefused,
@@ -54,7 +54,8 @@ impl std::fmt::Display for GuardError {
                 "read guards did not leave the copy to be written in time: drop guards that live long, or build with Stalled::Copy"
             }
             Self::WouldDeadlock => {
-                "this thread would wait for itself: it holds a read guard older than the last publish; drop it before writing"
+                "this thread would wait for itself: it holds a read guard older than the last publish, or writes to one table inside of a batch of another while \
+                 a thread does the reverse; drop the guard before writing, write after the batch"
             }
             Self::BarrierRefused => {
                 "the system refuses membarrier, which it granted at the start: allow it in the process's seccomp filter"

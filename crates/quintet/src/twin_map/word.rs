@@ -4,6 +4,9 @@
 /// does not leave.
 pub(super) const PLACES: usize = 3;
 
+/// How many doors there are: each place has a plain one and a fenced one.
+pub(super) const DOORS: usize = 2 * PLACES;
+
 /// One of the places that hold a copy. **P1.** Always below [`PLACES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place(usize);
@@ -11,11 +14,36 @@ pub(super) struct Place(usize);
 impl Place {
     pub(super) const ALL: [Self; PLACES] = [Self(0), Self(1), Self(2)];
 
+    pub(super) const fn plain(self) -> Door {
+        Door(self.0)
+    }
+
+    pub(super) const fn fenced(self) -> Door {
+        Door(self.0 + PLACES)
+    }
+
+    pub(super) const fn doors(self) -> [Door; 2] {
+        [self.plain(), self.fenced()]
+    }
+
+    /// The element of `array` that belongs to this place, to be changed.
+    pub(super) fn of_mut<X>(self, array: &mut [X; PLACES]) -> &mut X {
+        &mut array[self.0]
+    }
+}
+
+/// One of the ways to a place: what the readable word says, and what a reader announces. **P2.** Always below [`DOORS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Door(usize);
+
+impl Door {
+    pub(super) const ALL: [Self; DOORS] = [Self(0), Self(1), Self(2), Self(3), Self(4), Self(5)];
+
     /// # Safety
-    /// The word was made by [`word`](Self::word) (P1).
+    /// The word was made by [`word`](Self::word) (P2).
     #[inline(always)]
     pub(super) const unsafe fn from_word(word: usize) -> Self {
-        debug_assert!(word < PLACES);
+        debug_assert!(word < DOORS);
         Self(word)
     }
 
@@ -24,18 +52,19 @@ impl Place {
         self.0
     }
 
-    /// The element of `array` that belongs to this place.
-    #[inline(always)]
-    pub(super) fn of<X>(self, array: &[X; PLACES]) -> &X {
-        // SAFETY: P1.
-        unsafe { array.get_unchecked(self.0) }
+    pub(super) const fn is_fenced(self) -> bool {
+        self.0 >= PLACES
     }
 
-    /// The same, to be changed.
+    pub(super) const fn place(self) -> Place {
+        Place(self.0 % PLACES)
+    }
+
+    /// The element of `array` that belongs to this door.
     #[inline(always)]
-    pub(super) fn of_mut<X>(self, array: &mut [X; PLACES]) -> &mut X {
-        // SAFETY: P1.
-        unsafe { array.get_unchecked_mut(self.0) }
+    pub(super) fn of<X>(self, array: &[X; DOORS]) -> &X {
+        // SAFETY: P2.
+        unsafe { array.get_unchecked(self.0) }
     }
 }
 
@@ -90,6 +119,19 @@ impl std::fmt::Debug for State {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_place_has_two_doors_of_its_own() {
+        let mut doors: Vec<usize> = Vec::new();
+        for place in Place::ALL {
+            let [plain, fenced] = place.doors();
+            assert!(!plain.is_fenced() && fenced.is_fenced());
+            assert_eq!((plain.place(), fenced.place()), (place, place));
+            doors.extend([plain.word(), fenced.word()]);
+        }
+        doors.sort_unstable();
+        assert_eq!(doors, Door::ALL.map(Door::word));
+    }
 
     #[test]
     fn every_state_has_a_word_and_a_name_of_its_own() {

@@ -3,9 +3,10 @@
 use super::entry::Entry;
 use super::map::TwinMap;
 use super::reader::{Reader, SharedReader};
-use super::twin::{Acquire, Twin, TwinStats, Write};
+use super::twin::{Acquire, Twin, TwinStats};
 use super::version::{Op, Version};
 use super::wait::GuardError;
+use super::write::Write;
 use crate::hasher::DefaultHashBuilder;
 use crate::region::AllocError;
 use crate::vocabulary::{Compute, Computed, Rejected};
@@ -228,7 +229,8 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> WriteGuard<'a, 
     /// The same; returns what was put in.
     fn put_shown(&mut self, hash: u64, key: K, value: V) -> V {
         let shown = value.clone();
-        self.put(hash, key, value);
+        let old = self.put(hash, key, value);
+        self.keep(old);
         shown
     }
 
@@ -254,18 +256,33 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> WriteGuard<'a, 
 
     /// Keeps the entries for which `keep` is true.
     pub fn retain(&mut self, keep: impl FnMut(&K, &V) -> bool) {
-        self.write.change(|map, log| map.retain(log, keep));
+        self.write.change_keeping(|map, log, old| map.retain(log, old, keep));
     }
 
     /// Removes everything; keeps the memory.
     pub fn clear(&mut self) {
-        self.write.change(|map, log| map.clear(log));
+        self.write.change_keeping(|map, log, old| map.clear(log, old));
     }
 
     /// Stores many; returns how many keys were new.
     pub fn insert_many(&mut self, entries: impl IntoIterator<Item = (K, V)>) -> usize {
-        let insert = |(key, value)| usize::from(self.insert(key, value).is_none());
+        let insert = |(key, value)| usize::from(!self.replace(key, value));
         entries.into_iter().map(insert).sum()
+    }
+
+    /// Sets the value of a key; true if there was one. That is dropped later.
+    fn replace(&mut self, key: K, value: V) -> bool {
+        let old = self.insert(key, value);
+        self.keep(old)
+    }
+
+    /// Leaves a value to be dropped later (X5); true if there is one.
+    pub(super) fn keep(&mut self, old: Option<V>) -> bool {
+        let is_some = old.is_some();
+        if is_some {
+            self.write.keep((None, old));
+        }
+        is_some
     }
 
     /// Removes many; returns how many were there.
@@ -273,7 +290,11 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> WriteGuard<'a, 
     where
         Q: Hash + Equivalent<K> + ?Sized + 'q,
     {
-        keys.into_iter().map(|key| usize::from(self.remove(key).is_some())).sum()
+        let remove = |key| {
+            let old = self.remove(key);
+            usize::from(self.keep(old))
+        };
+        keys.into_iter().map(remove).sum()
     }
 
     /// Puts this content in the place of all that is there.
@@ -333,7 +354,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Extend<(K, V)>
     for WriteGuard<'_, K, V, S>
 {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        entries.into_iter().for_each(|(key, value)| drop(self.insert(key, value)));
+        entries.into_iter().for_each(|(key, value)| {
+            self.replace(key, value);
+        });
     }
 }
 

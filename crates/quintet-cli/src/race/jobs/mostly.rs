@@ -30,6 +30,7 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     rate("write-batch1", "changes per second, published one by one, beside one reader less than threads: the price of two copies"),
     rate("write-batch16", "the same, published in sixteens"),
     rate("write-batch1000", "the same, published in thousands: the price per change alone"),
+    rate("write-first", "a change and its publish right after a load, in keys of the load per second: is the load applied a second time?"),
     rate("publish-1h", "publishes of one change every 0.2 ms with one handle: how long does the writer take?"),
     rate("publish-100h", "the same with 100 handles to look at"),
     rate("publish-1000h", "the same with 1,000 handles to look at"),
@@ -65,11 +66,7 @@ const FIFTH: Duration = Duration::from_micros(200);
 
 impl<W: Writer<Words>> Mostly<W> {
     fn new(keys: u64) -> Self {
-        let mut writer = W::with_capacity(keys as usize);
-        for index in 0..keys {
-            writer.insert(Words::key(index), Words::value(index, 0));
-        }
-        writer.publish();
+        let mut writer = loaded::<W>(keys);
         // The second copy, if there is one, is brought up to date before anything is measured.
         writer.publish();
         Self { writer, keys }
@@ -147,6 +144,21 @@ impl<W: Writer<Words>> Mostly<W> {
         Ok(joint_rate(&[lap]))
     }
 
+    /// How long a change and its publish take right after a load.
+    fn first_write(&self, heat: &Heat) -> Result<Sample, Wrong> {
+        let mut writer = loaded::<W>(self.keys);
+        let mut drawn = Drawn::<Words>::new(Law::Uniform, self.keys, heat.round, heat.threads);
+        let key = *drawn.next();
+        let ((), time) = clocked(|| {
+            change(&mut writer, key, heat.round);
+            writer.publish();
+        });
+        let right = writer.reader().enter().get(&key, |value| Words::is_of(&key, value));
+        Wrong::unless_zero(u64::from(right != Some(true)), heat.workload.name)?;
+        let mops = self.keys as f64 / time.as_secs_f64().max(1e-9) / 1e6;
+        Ok(Sample { mops, operations: self.keys, ..Sample::default() })
+    }
+
     /// How long a change and its publish take, with so many handles.
     fn publishes(&mut self, heat: &Heat, stint: Stint, handles: usize) -> Result<Sample, Wrong> {
         let idle = handles.saturating_sub(heat.threads);
@@ -176,6 +188,16 @@ impl<W: Writer<Words>> Mostly<W> {
             ..Sample::default()
         })
     }
+}
+
+/// All keys, in one publish.
+fn loaded<W: Writer<Words>>(keys: u64) -> W {
+    let mut writer = W::with_capacity(keys as usize);
+    for index in 0..keys {
+        writer.insert(Words::key(index), Words::value(index, 0));
+    }
+    writer.publish();
+    writer
 }
 
 fn change<W: Writer<Words>>(writer: &mut W, key: u64, round: u64) {
@@ -216,6 +238,7 @@ impl<W: Writer<Words>> Bench for Mostly<W> {
             "write-batch1" => self.writes(heat, stint, 1),
             "write-batch16" => self.writes(heat, stint, 16),
             "write-batch1000" => self.writes(heat, stint, 1000),
+            "write-first" => self.first_write(heat),
             "publish-1h" => self.publishes(heat, stint, 1),
             "publish-100h" => self.publishes(heat, stint, 100),
             "publish-1000h" => self.publishes(heat, stint, 1000),

@@ -1,8 +1,7 @@
-//! Our two-copy map behind the rivals' trait: as it comes, with fences, and through a shared handle.
+//! Our two-copy map behind the rivals' trait: as it comes, with fences, and by the thread's seat, as the table itself reads.
 
 use quintet::twin_map::{
-    MapReader, ReadGuard, SharedGuard, SharedReader, TwinMap, TwinMapBuilder, Version,
-    Writer as TwinWriter,
+    MapReader, ReadGuard, SharedReader, TwinMap, TwinMapBuilder, Version, Writer as TwinWriter,
 };
 use quintet_rivals::read_mostly::{self, Reader, Writer};
 use quintet_rivals::{Hasher, Kind, Label};
@@ -80,8 +79,8 @@ contestants! {
     Twin = "quintet", |builder| builder, Own, |reader| Own(reader.clone());
     /// With fences instead of the process-wide barrier.
     Fences = "quintet (fence)", TwinMapBuilder::fences, Own, |reader| Own(reader.clone());
-    /// Through a handle that all threads share.
-    Shared = "quintet (shared)", |builder| builder, Common, |reader| Common(Arc::new(reader.shared()));
+    /// By the thread's seat, as the table itself.
+    Shared = "quintet (table)", |builder| builder, Common, |reader| Common(Arc::new(reader.shared()));
 }
 
 /// A thread's own handle.
@@ -100,28 +99,18 @@ impl<T: Kind> Reader<T> for Own<T> {
 }
 
 impl<T: Kind> Reader<T> for Common<T> {
-    type Guard<'a> = CommonGuard<'a, T>;
+    type Guard<'a> = OwnGuard<'a, T>;
 
     #[inline(always)]
-    fn enter(&mut self) -> CommonGuard<'_, T> {
-        CommonGuard(self.0.pin())
+    fn enter(&mut self) -> OwnGuard<'_, T> {
+        OwnGuard(self.0.pin())
     }
 }
 
 /// A read section.
 pub(crate) struct OwnGuard<'a, T: Kind>(ReadGuard<'a, Map<T>>);
 
-/// A read section of a shared handle.
-pub(crate) struct CommonGuard<'a, T: Kind>(SharedGuard<'a, Map<T>>);
-
 impl<T: Kind> read_mostly::Guard<T> for OwnGuard<'_, T> {
-    #[inline(always)]
-    fn get<R>(&mut self, query: &T::Query, f: impl FnOnce(&T::Value) -> R) -> Option<R> {
-        self.0.get(query).map(f)
-    }
-}
-
-impl<T: Kind> read_mostly::Guard<T> for CommonGuard<'_, T> {
     #[inline(always)]
     fn get<R>(&mut self, query: &T::Query, f: impl FnOnce(&T::Value) -> R) -> Option<R> {
         self.0.get(query).map(f)

@@ -1,10 +1,13 @@
 //! Tests by question: does it do what a map does (`oracle`), also with many writers (`fronts`) and shared values (`inerts`), do guards show one version (`snapshots`), what
-//! goes wrong in others and must not here (`traps`), who waits for whom (`waiting`).
+//! goes wrong in others and must not here (`traps`), who waits for whom (`waiting`), who owns which copy
+//! (`owners`), what tasks do (`tasks`).
 
 mod fronts;
 mod inerts;
 mod oracle;
+mod owners;
 mod snapshots;
+mod tasks;
 mod traps;
 mod waiting;
 

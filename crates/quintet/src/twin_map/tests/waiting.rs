@@ -7,13 +7,18 @@ use std::pin::pin;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+/// A map whose writer waits for readers instead of making a third copy.
+fn patient() -> TwinMap<u64, u64> {
+    TwinMap::builder().stalled(Stalled::Wait).build()
+}
+
 const SOON: Duration = Duration::from_millis(20);
 
 /// A guard held by this thread blocks the write after next, and says so instead of hanging.
 #[test]
 fn a_thread_does_not_wait_for_itself() {
     for builder in [TwinMap::<u64, u64>::builder(), TwinMap::builder().fences()] {
-        let (mut writer, reader) = builder.build().split();
+        let (mut writer, reader) = builder.stalled(Stalled::Wait).build().split();
         let guard = reader.pin();
         writer.guard().insert(1, 1);
         assert!(matches!(writer.guard_timeout(SOON).err(), Some(GuardError::WouldDeadlock)));
@@ -28,7 +33,7 @@ fn a_thread_does_not_wait_for_itself() {
 #[test]
 #[should_panic(expected = "would wait for itself")]
 fn guard_panics_instead_of_waiting_for_its_own_thread() {
-    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
+    let (mut writer, reader) = patient().split();
     let _guard = reader.pin();
     writer.guard().insert(1, 1);
     writer.guard();
@@ -37,7 +42,7 @@ fn guard_panics_instead_of_waiting_for_its_own_thread() {
 /// A forgotten guard is as good as a held one, until its handle is dropped.
 #[test]
 fn a_forgotten_read_guard_ends_with_its_handle() {
-    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
+    let (mut writer, reader) = patient().split();
     let careless = reader.clone();
     std::mem::forget(careless.pin());
     std::mem::forget(careless.pin());
@@ -51,7 +56,7 @@ fn a_forgotten_read_guard_ends_with_its_handle() {
 /// Another thread's guard: the writer waits, and times out.
 #[test]
 fn a_reader_asleep_blocks_only_the_write_after_next() {
-    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
+    let (mut writer, reader) = patient().split();
     let other = reader.clone();
     let (asleep, awake) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (asleep2, awake2) = (Arc::clone(&asleep), Arc::clone(&awake));
@@ -86,7 +91,7 @@ fn a_reader_asleep_is_left_behind() {
         TwinMap::<u64, Arc<()>>::builder().stalled(Stalled::Copy).build().split();
     writer.guard().insert(0, Arc::clone(&value));
     drop(writer.guard());
-    let asleep = reader.owned_pin();
+    let asleep = reader.pin();
     for n in 1..10 {
         writer.guard().insert(n, Arc::clone(&value));
     }
@@ -104,17 +109,68 @@ fn a_reader_asleep_is_left_behind() {
 /// Both places behind the readable one are occupied: then it waits after all.
 #[test]
 fn two_readers_asleep_fill_all_places() {
-    let (mut writer, reader) =
-        TwinMap::<u64, u64>::builder().stalled(Stalled::Copy).build().split();
-    let first = reader.owned_pin();
-    writer.guard().insert(1, 1);
-    let second = reader.owned_pin();
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
+    let (first, second) = (asleep(reader.clone()), {
+        writer.guard().insert(1, 1);
+        asleep(reader.clone())
+    });
     writer.guard().insert(2, 2);
     assert!(matches!(writer.guard_timeout(SOON).err(), Some(GuardError::TimedOut)));
-    assert_eq!((first.len(), second.len(), reader.pin().len()), (0, 1, 2));
-    drop(second);
+    assert_eq!(reader.pin().len(), 2);
+    assert_eq!(second.wake(), 1);
     writer.guard().insert(3, 3);
-    assert_eq!((first.len(), reader.pin().len()), (0, 3));
+    assert_eq!(reader.pin().len(), 3);
+    assert_eq!(first.wake(), 0);
+}
+
+/// A thread that sleeps with a guard.
+struct Asleep(thread::JoinHandle<usize>, Arc<AtomicBool>);
+
+fn asleep(reader: MapReader<u64, u64>) -> Asleep {
+    let (asleep, awake) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (fell_asleep, woken) = (Arc::clone(&asleep), Arc::clone(&awake));
+    let thread = thread::spawn(move || {
+        let guard = reader.pin();
+        fell_asleep.store(true, Ordering::Release);
+        while !woken.load(Ordering::Acquire) {
+            thread::yield_now();
+        }
+        guard.len()
+    });
+    while !asleep.load(Ordering::Acquire) {
+        thread::yield_now();
+    }
+    Asleep(thread, awake)
+}
+
+impl Asleep {
+    /// Returns how many entries its version had.
+    fn wake(self) -> usize {
+        self.1.store(true, Ordering::Release);
+        self.0.join().unwrap()
+    }
+}
+
+/// A thread's own guard does not leave, another one may: it waits for that.
+#[test]
+fn a_thread_with_a_guard_waits_for_the_guard_of_another() {
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
+    let other = asleep(reader.clone());
+    writer.guard().insert(1, 1);
+    let own = reader.pin();
+    writer.guard().insert(2, 2); // the other's copy is left behind
+    let waking = thread::spawn(move || {
+        thread::sleep(SOON);
+        other.wake()
+    });
+    writer.guard().insert(3, 3);
+    assert_eq!((own.len(), reader.pin().len()), (1, 3));
+    assert_eq!(waking.join().unwrap(), 0);
+    let newer = reader.pin();
+    writer.guard().insert(4, 4);
+    assert!(matches!(writer.guard_timeout(SOON).err(), Some(GuardError::WouldDeadlock)));
+    drop((own, newer));
+    writer.guard().insert(5, 5);
 }
 
 /// Dropping the writer waits for nobody; readers go on for ever.
@@ -141,7 +197,7 @@ fn dropping_the_writer_never_blocks() {
 
 #[test]
 fn nested_guards_end_in_any_order() {
-    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
+    let (mut writer, reader) = patient().split();
     let mut guards = vec![reader.pin(), reader.pin()];
     writer.guard().insert(1, 1);
     guards.extend([reader.pin(), reader.pin(), reader.pin()]);
@@ -206,21 +262,18 @@ fn block_on<F: Future>(future: F) -> F::Output {
 
 #[test]
 fn a_task_waits_without_a_thread() {
-    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
+    let (mut writer, reader) = patient().split();
     block_on(writer.guard_async()).unwrap().insert(1, 1);
-    let guard = {
-        let old = reader.owned_pin();
-        block_on(writer.guard_async()).unwrap().insert(2, 2);
-        old
-    };
+    let other = asleep(reader.clone());
+    block_on(writer.guard_async()).unwrap().insert(2, 2);
     let mut context = Context::from_waker(Waker::noop());
     assert!(pin!(writer.guard_async()).poll(&mut context).is_pending());
     let leaving = thread::spawn(move || {
         thread::sleep(SOON);
-        drop(guard);
+        other.wake()
     });
     block_on(writer.guard_async()).unwrap().insert(3, 3);
-    leaving.join().unwrap();
+    assert_eq!(leaving.join().unwrap(), 1);
     assert_eq!(reader.pin().len(), 3);
 }
 
@@ -280,4 +333,76 @@ fn a_shared_handle() {
         writer.guard().insert(0, version);
     }
     threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// Publishes without pause go by the fenced door, and readers close it when there are no more.
+#[test]
+fn a_storm_of_publishes_needs_no_barrier_and_leaves_none_behind() {
+    let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
+    let core = Arc::clone(reader.core());
+    let mut row = 0;
+    for n in 0..1_000_000 {
+        writer.guard().insert(n % 100, n);
+        row = if core.gate.peek().is_fenced() { row + 1 } else { 0 };
+        if row == 200 || core.gate.has_fences() {
+            break;
+        }
+    }
+    assert!(row == 200 || core.gate.has_fences(), "{row}");
+    for _ in 0..10_000 {
+        assert_eq!(reader.pin().version(), writer.version());
+    }
+    assert!(!core.gate.peek().is_fenced());
+    thread::sleep(SOON);
+    writer.guard().insert(0, 0);
+    assert!(!core.gate.peek().is_fenced());
+}
+
+/// Two threads, each inside of a batch of one table, write to the other's table: one of them is told, the other goes on (K1).
+#[test]
+fn batches_of_two_tables_crosswise_are_told() {
+    let tables = [TwinMap::<u64, u64>::new(), TwinMap::new()];
+    let both_inside = std::sync::Barrier::new(2);
+    let cross = |own: usize| {
+        let write = std::panic::AssertUnwindSafe(|| {
+            tables[own].batch(|write| {
+                both_inside.wait();
+                write.insert(own as u64, 0);
+                tables[1 - own].insert(own as u64, 1);
+            });
+        });
+        std::panic::catch_unwind(write).is_ok()
+    };
+    let went_on = thread::scope(|scope| {
+        let other = scope.spawn(|| cross(1));
+        [cross(0), other.join().unwrap()]
+    });
+    assert_eq!(went_on.iter().filter(|went| **went).count(), 1, "{went_on:?}");
+    let winner = u64::from(went_on[1]);
+    for (at, table) in tables.iter().enumerate() {
+        let expected = if at as u64 == winner { 0 } else { 1 };
+        assert_eq!((table.len(), table.get(&winner).as_deref()), (1, Some(&expected)));
+    }
+}
+
+/// Two threads, each with guards of the table that the other writes (K1).
+#[test]
+fn guards_of_two_tables_crosswise_are_told() {
+    let tables = [patient(), patient()];
+    let both_hold = std::sync::Barrier::new(2);
+    let cross = |own: usize| {
+        let guard = tables[own].pin();
+        both_hold.wait();
+        let write = std::panic::AssertUnwindSafe(|| {
+            (0..3).for_each(|n| assert_eq!(tables[1 - own].insert(n, n), None))
+        });
+        let went_on = std::panic::catch_unwind(write).is_ok();
+        assert!(guard.is_empty());
+        went_on
+    };
+    let went_on = thread::scope(|scope| {
+        let other = scope.spawn(|| cross(1));
+        [cross(0), other.join().unwrap()]
+    });
+    assert_eq!(went_on.iter().filter(|went| **went).count(), 1, "{went_on:?}");
 }

@@ -46,16 +46,6 @@ fn a_guard_is_not_sync() {
     sync::<ReadGuard<'static, Plain>>(); //~ E0277
 }
 
-fn a_shared_guard_shares_its_copy() {
-    send::<SharedGuard<'static, Plain>>();
-    sync::<SharedGuard<'static, Plain>>();
-    send::<SharedGuard<'static, Cells>>(); //~ E0277
-}
-
-fn a_shared_guard_is_as_sync_as_its_copy() {
-    sync::<SharedGuard<'static, Counts>>(); //~ E0277
-}
-
 fn an_owned_guard_shares_its_copy() {
     send::<OwnedGuard<Plain>>();
     sync::<OwnedGuard<Plain>>();

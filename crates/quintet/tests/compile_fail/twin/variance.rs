@@ -26,14 +26,6 @@ fn the_reader_of_a_guard_does_not_live_longer<'a>(guard: &'a ReadGuard<'a, Map<L
     let _: &ReadGuard<'static, Map<Long>> = guard; //~ lifetime may not live long enough
 }
 
-fn a_shared_guard_is_not_lengthened<'a>(guard: &'a SharedGuard<'a, Map<&'a str>>) {
-    let _: &SharedGuard<'a, Map<Long>> = guard; //~ lifetime may not live long enough
-}
-
-fn the_reader_of_a_shared_guard_does_not_live_longer<'a>(guard: &'a SharedGuard<'a, Map<Long>>) {
-    let _: &SharedGuard<'static, Map<Long>> = guard; //~ lifetime may not live long enough
-}
-
 fn an_owned_guard_is_not_lengthened<'a>(guard: &'a OwnedGuard<Map<&'a str>>) {
     let _: &OwnedGuard<Map<Long>> = guard; //~ lifetime may not live long enough
 }

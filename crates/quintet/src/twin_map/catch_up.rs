@@ -1,0 +1,195 @@
+//! From STALE or BROKEN to FRESH: the writer gets a place for itself, and brings the copy there up to date. The rules (X1 to X7) stand above the [`Twin`].
+
+use super::absorb::Absorb;
+use super::twin::{Phase, Stalled, Twin};
+use super::user_code::{caught, drop_each};
+use super::wait::{GuardError, Patience};
+use super::word::Place;
+use crate::sync::{MODEL, park_timeout};
+use std::panic::resume_unwind;
+use std::time::{Duration, Instant};
+
+/// Logs keep room for so many entries between batches.
+const KEPT: usize = 1024;
+
+/// A copy of so many bytes takes a microsecond, about.
+const BYTES_PER_MICROSECOND: usize = 2_000;
+
+/// No wait is shorter: sleeping and waking take as long.
+const SHORTEST: Duration = Duration::from_micros(50);
+
+impl<T: Absorb<Op>, Op> Twin<T, Op> {
+    /// Drains the writable copy and brings it up to date (X1, X2). `Ok(false)`: the task will be woken.
+    pub(super) fn ready(&mut self, patience: Patience<'_>) -> Result<bool, GuardError> {
+        if self.phase == Phase::Fresh {
+            return Ok(true);
+        }
+        if !self.settled {
+            self.settled = self.core.gate.settle();
+        }
+        if !self.settled {
+            return Err(GuardError::BarrierRefused);
+        }
+        if !self.drain(patience)? {
+            return Ok(false);
+        }
+        self.sweep_spare();
+        if self.phase == Phase::Stale && !self.catch_up(patience) {
+            self.phase = Phase::Broken;
+            self.fallen.take_log(&mut self.log, 0);
+            self.renew();
+        }
+        if self.phase == Phase::Broken {
+            self.repair();
+        }
+        self.phase = Phase::Fresh;
+        self.log.shrink_to(KEPT);
+        match if self.keeps_fallen { None } else { self.fallen.drop_all() } {
+            None => Ok(true),
+            Some(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// Waits until nobody is at the writable place, or takes another one instead (X7).
+    fn drain(&mut self, patience: Patience<'_>) -> Result<bool, GuardError> {
+        let first = if self.stalled == Stalled::Wait { patience } else { self.little(patience) };
+        let (gate, parks) = (&self.core.gate, &mut self.stats.parks);
+        let drained = gate.drain(self.writable, first, parks);
+        if self.stalled == Stalled::Wait
+            || matches!(drained, Ok(true) | Err(GuardError::BarrierRefused))
+        {
+            return drained;
+        }
+        if !gate.is_clear(self.spare) {
+            match gate.drain(self.writable, patience, parks) {
+                // Our own guard does not leave; another one may.
+                Err(GuardError::WouldDeadlock) => match gate.drain(self.spare, patience, parks) {
+                    Ok(true) => {}
+                    occupied => return occupied,
+                },
+                drained => return drained,
+            }
+        }
+        std::mem::swap(&mut self.writable, &mut self.spare);
+        self.empty(self.writable);
+        self.spare_is_empty = false;
+        self.stats.left_behind += 1;
+        Ok(true)
+    }
+
+    /// As much of a patience as it takes to make a copy (X7). A task cannot be woken by a clock: it does not wait.
+    fn little(&self, patience: Patience<'_>) -> Patience<'static> {
+        let bytes = self.bytes.iter().max().copied().unwrap_or(0);
+        let most = Duration::from_micros((bytes / BYTES_PER_MICROSECOND) as u64).max(SHORTEST);
+        match patience {
+            _ if MODEL => Patience::None,
+            Patience::None | Patience::Task(_) => Patience::None,
+            Patience::Forever => Patience::Until(Instant::now() + most),
+            Patience::Until(end) => Patience::Until(end.min(Instant::now() + most)),
+        }
+    }
+
+    /// Gives up the copy at a place that is drained.
+    fn empty(&mut self, place: Place) {
+        // SAFETY: we are the writer; not readable since a settled publish, and drained (D2).
+        self.fallen.editions.extend(unsafe { self.core.put(place, None) });
+        *place.of_mut(&mut self.bytes) = 0;
+    }
+
+    /// Gives up the copy that was left behind, once its readers have gone.
+    fn sweep_spare(&mut self) {
+        if !self.spare_is_empty && self.core.gate.is_clear(self.spare) {
+            self.empty(self.spare);
+            self.spare_is_empty = true;
+        }
+    }
+
+    /// Brings the stale copy up to date by the log; false if it is to be made anew (X7).
+    fn catch_up(&mut self, patience: Patience<'_>) -> bool {
+        // SAFETY: the readable copy is not written (D1).
+        let truth = unsafe { self.core.copy(self.readable) };
+        // SAFETY: we are the writer.
+        let is_there = unsafe { self.core.peek(self.writable) }.is_some();
+        if !is_there {
+            return false; // left behind
+        }
+        if truth.is_copied_sooner(self.log.len()) {
+            self.stats.copied += 1;
+            return false;
+        }
+        if !self.await_owners(patience) {
+            self.stats.left_behind += 1;
+            return false;
+        }
+        if !self.replay() {
+            self.stats.rebuilds += 1;
+            return false;
+        }
+        true
+    }
+
+    /// Waits a little until the writable copy is ours alone (C3); false if it is not.
+    fn await_owners(&self, patience: Patience<'_>) -> bool {
+        let patience = self.little(patience);
+        loop {
+            // SAFETY: `ready` has drained the place (D2); the reference is not used.
+            if unsafe { self.core.copy_mut(self.writable) }.is_some() {
+                return true;
+            }
+            match patience {
+                Patience::Until(end) if Instant::now() < end => park_timeout(SHORTEST),
+                _ => return false,
+            }
+        }
+    }
+
+    /// Applies the log to the stale copy, one operation at a time; false if the copy is not to be trusted.
+    fn replay(&mut self) -> bool {
+        // SAFETY: the readable copy is not written (D1).
+        let truth = unsafe { self.core.copy(self.readable) };
+        // SAFETY: `ready` has drained the place (D2), and `await_owners` has found the copy to be ours alone.
+        let copy = unsafe { self.core.copy_mut_again(self.writable) };
+        let (log, old) = (&mut self.log, &mut self.fallen.old);
+        let replayed = caught(|| {
+            while let Some(op) = log.pop_front() {
+                if copy.absorb_second(op, old).is_err() {
+                    return false;
+                }
+            }
+            copy.agrees(truth)
+        });
+        replayed.unwrap_or_else(|payload| {
+            drop_each(std::iter::once(payload));
+            false
+        })
+    }
+
+    /// Makes a copy in doubt anew. A panic leaves the phase BROKEN (X4).
+    pub(super) fn repair(&mut self) {
+        self.stats.rebuilds += 1;
+        self.renew();
+    }
+
+    /// Makes the writable copy anew: the readable copy, then what is staged. A panic leaves the phase BROKEN (X4).
+    fn renew(&mut self) {
+        self.phase = Phase::Broken;
+        // SAFETY: the readable copy is not written (D1).
+        let truth = unsafe { self.core.copy(self.readable) };
+        let keeps_memory = !std::mem::needs_drop::<T::Old>();
+        // SAFETY: the place was drained before the phase left STALE, and has not been readable since (D2).
+        match unsafe { self.core.copy_mut(self.writable) } {
+            Some(copy) if keeps_memory => copy.rebuild_into(truth),
+            _ => {
+                let copy = T::rebuild(truth);
+                // SAFETY: as above; the reference to the old copy is gone.
+                self.fallen.editions.extend(unsafe { self.core.put(self.writable, Some(copy)) });
+            }
+        }
+        // SAFETY: as above; there is a copy now, and it is ours alone.
+        let copy = unsafe { self.core.copy_mut_again(self.writable) };
+        for op in &mut self.log {
+            self.fallen.old.extend(copy.absorb_first(op));
+        }
+        self.phase = Phase::Fresh;
+    }
+}
