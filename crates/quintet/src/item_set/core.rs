@@ -309,7 +309,7 @@ impl Core {
             outcome.taken = Some(new.birth(place).era());
             new.set(place, item, birth);
         } else if !item.is_null() {
-            if new.place(shard, hash, &here, item, birth)? {
+            if new.place(shard, hash, &here, item, birth, false)? {
                 outcome.hint = Hint::Filling;
             } else if here.looked_at > LONG_SEARCH {
                 outcome.hint = Hint::Crowded;

@@ -5,11 +5,10 @@ use super::at_once::{Taken, Wish};
 use super::core::{Hint, Outcome, Want};
 use super::inside::{Inside, expect};
 use super::item::Pointer;
-use super::shard::Shard;
+use super::shard::{Locked, Shard};
 use super::table::{Raw, Table};
 use crate::reclaim::Hold;
 use crate::region::AllocError;
-use crate::sync::MutexGuard;
 use crate::sync::prefetch::prefetch_read;
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
@@ -100,7 +99,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
 
     /// The same otherwise.
     #[inline(never)]
-    fn put_slowly(&self, wish: Wish, guard: Option<MutexGuard<'_, ()>>) -> Option<&P::Item> {
+    fn put_slowly(&self, wish: Wish, guard: Option<Locked<'_>>) -> Option<&P::Item> {
         drop(guard);
         match self.add_at_once(wish) {
             Some(hint) => {
