@@ -217,7 +217,7 @@ impl Core {
         mark.birth.store(Birth::of(peek.upper()).bits(), Ordering::Relaxed);
         // ORDERING: Release: the item's content comes first; partner: `item_at`.
         found.place.store(item, Ordering::Release);
-        let emptying = item.is_null() && shard.count_out();
+        let emptying = item.is_null() && shard.count_out(table.few());
         let hint = if emptying { Hint::Emptying } else { Hint::Nothing };
         Some(Taken { before: found.item, birth, hint })
     }

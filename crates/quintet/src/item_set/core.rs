@@ -321,7 +321,7 @@ impl Core {
         }
         match (before.is_null(), item.is_null()) {
             (true, _) => shard.count_in(),
-            (_, true) if shard.count_out() => outcome.hint = Hint::Emptying,
+            (_, true) if shard.count_out(new.few()) => outcome.hint = Hint::Emptying,
             _ => {}
         }
         Ok(outcome)

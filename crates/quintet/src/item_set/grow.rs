@@ -364,7 +364,7 @@ impl Core {
     /// Much was removed: perhaps a smaller table will do.
     pub(super) fn consider_shrinking(&self, visit: &Visit<'_>) {
         let sparse = |table: &&Table| {
-            table.plan().bits > self.least_bits(table) && self.len() < table.capacity() / 8
+            table.plan().bits > self.least_bits(table) && self.len() < table.sparse_below()
         };
         if let Some(table) = self.alone(visit).filter(sparse) {
             self.try_prepare(visit, table, self.next_bits(table));

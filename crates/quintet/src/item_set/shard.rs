@@ -246,14 +246,16 @@ impl Shard {
         self.live.store(self.live.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Counts an item out; true now and then, when it is worth asking whether the set has become too large.
+    /// Counts an item out; true now and then, when it is worth asking whether the set has become too large for its items. To ask is to look at all shards: as a rule one
+    /// with no more than a `few` items asks. Where hashes are unequal, so that one shard has many and all others none, that one asks too, now and then.
     #[inline(always)]
-    pub(crate) fn count_out(&self) -> bool {
+    pub(crate) fn count_out(&self, few: usize) -> bool {
         // ORDERING: Relaxed, as in `count_in`.
-        self.live.store(self.live.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        let live = self.live.load(Ordering::Relaxed) - 1;
+        self.live.store(live, Ordering::Relaxed);
         let removed = self.removed.load(Ordering::Relaxed).wrapping_add(1);
         self.removed.store(removed, Ordering::Relaxed);
-        removed % 32 == 0
+        removed % 32 == 0 && (live <= few || removed % 1024 == 0)
     }
 }
 
@@ -312,6 +314,18 @@ mod tests {
         assert_eq!(spent(table, 7), 7);
         shards[0].grant(table, 3);
         assert_eq!(spent(table, 7), 3);
+    }
+
+    /// To ask is to look at all shards: one that has many items does so seldom, one that has few does so soon.
+    #[test]
+    fn a_shard_asks_for_a_smaller_table_when_it_has_few_items() {
+        const ITEMS: usize = 4096;
+        let asked_with = |few| {
+            let shards = Shard::row(1);
+            (0..ITEMS).for_each(|_| shards[0].count_in());
+            (0..ITEMS).filter(|_| shards[0].count_out(few)).count()
+        };
+        assert_eq!([ITEMS, 320, 0].map(asked_with), [ITEMS / 32, 4 + 10, 4]);
     }
 }
 

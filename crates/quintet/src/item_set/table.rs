@@ -236,6 +236,17 @@ impl Table {
         self.capacity
     }
 
+    /// With fewer items than this it is too large for them.
+    pub(crate) const fn sparse_below(&self) -> usize {
+        self.capacity / 8
+    }
+
+    /// If no shard has more than so many, it may be that few: twice the share of each.
+    #[inline(always)]
+    pub(crate) const fn few(&self) -> usize {
+        self.capacity >> (2 + self.plan.shard_bits)
+    }
+
     /// The numbers of its places; some stand for none.
     pub(crate) const fn places(&self) -> usize {
         1 << self.plan.bits
