@@ -14,13 +14,13 @@
 
 use super::core::{Core, Hint};
 use super::row::Row;
-use super::shard::{self, Shard};
+use super::shard::{self, Locked, Shard};
 use super::table::{Raw, Table};
 use super::word::{Birth, tag_of};
 use crate::reclaim::{Hold, Peek, Visit};
 use crate::sync::prefetch::prefetch_write;
 use crate::sync::six::{Lanes, Six};
-use crate::sync::{AtomicPtr, MutexGuard, Ordering};
+use crate::sync::{AtomicPtr, Ordering};
 use std::ptr;
 
 /// An item that was taken out, and now belongs to the caller.
@@ -135,7 +135,7 @@ impl Core {
         table: &Table,
         At { shard, row }: At<'t>,
         Wish { hash, item }: Wish,
-    ) -> Result<MutexGuard<'t, ()>, Option<MutexGuard<'t, ()>>> {
+    ) -> Result<Locked<'t>, Option<Locked<'t>>> {
         let guard = shard.try_lock().ok_or(None)?;
         let added = self.is_root(table) && table.try_add(shard, row, hash, item, Birth::of(born()));
         if !added {
@@ -169,8 +169,8 @@ impl Core {
         if !self.is_root(table) {
             return None;
         }
-        let (row, lanes) = table.seek_by_tags(hash)?;
-        let filling = table.add(shard, row, lanes, hash, item, Birth::of(born)).ok()?;
+        let end = table.seek_by_tags(hash)?;
+        let filling = table.add(shard, end, hash, item, Birth::of(born), false).ok()?;
         shard.count_in();
         Some(if filling { Hint::Filling } else { Hint::Nothing })
     }
@@ -217,7 +217,7 @@ impl Core {
         mark.birth.store(Birth::of(peek.upper()).bits(), Ordering::Relaxed);
         // ORDERING: Release: the item's content comes first; partner: `item_at`.
         found.place.store(item, Ordering::Release);
-        let emptying = item.is_null() && shard.count_out();
+        let emptying = item.is_null() && shard.count_out(table.few());
         let hint = if emptying { Hint::Emptying } else { Hint::Nothing };
         Some(Taken { before: found.item, birth, hint })
     }
@@ -226,17 +226,16 @@ impl Core {
 impl Table {
     /// The end of a search, if the tags of few lines tell that nothing of `hash` is there (O4).
     #[inline(never)]
-    fn seek_by_tags(&self, hash: u32) -> Option<(Row<'_>, Lanes)> {
+    fn seek_by_tags(&self, hash: u32) -> Option<(usize, Lanes)> {
         const FEW: usize = 4;
         let mut line = self.home(hash);
         for _ in 0..FEW {
-            let row = self.row(line);
-            let (same, lanes) = row.line().lanes_of_and_unused(tag_of(hash));
+            let (same, lanes) = self.line(line).lanes_of_and_unused(tag_of(hash));
             if !same.is_empty() {
                 return None;
             }
             if !lanes.is_empty() {
-                return Some((row, lanes));
+                return Some((line, lanes));
             }
             line = self.line_after(line);
         }

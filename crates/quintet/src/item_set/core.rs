@@ -309,7 +309,7 @@ impl Core {
             outcome.taken = Some(new.birth(place).era());
             new.set(place, item, birth);
         } else if !item.is_null() {
-            if new.place(shard, hash, &here, item, birth)? {
+            if new.place(shard, hash, &here, item, birth, false)? {
                 outcome.hint = Hint::Filling;
             } else if here.looked_at > LONG_SEARCH {
                 outcome.hint = Hint::Crowded;
@@ -321,7 +321,7 @@ impl Core {
         }
         match (before.is_null(), item.is_null()) {
             (true, _) => shard.count_in(),
-            (_, true) if shard.count_out() => outcome.hint = Hint::Emptying,
+            (_, true) if shard.count_out(new.few()) => outcome.hint = Hint::Emptying,
             _ => {}
         }
         Ok(outcome)

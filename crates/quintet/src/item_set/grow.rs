@@ -36,7 +36,7 @@
 
 use super::core::{Core, Pair, Stop};
 use super::shard;
-use super::table::{Full, Raw, Table};
+use super::table::{Raw, Table};
 use super::word::{Birth, EMPTY, shard_of};
 use crate::migrate::{Address, next_capacity};
 use crate::reclaim::Visit;
@@ -110,16 +110,23 @@ impl Core {
         old: &Table,
         line: usize,
         shard: usize,
-    ) -> Result<(), Full> {
+    ) -> Result<(), Stop> {
         old.row(line).each(|hash, item, birth| {
             let ours = hash != EMPTY && shard_of(hash, self.settings.shard_bits) == shard;
-            if ours { self.migrate_item(new, hash, item, birth) } else { Ok(()) }
+            if ours { self.migrate_item(new, hash, item, birth, false) } else { Ok(()) }
         })
     }
 
-    /// Copies the item of one place, whose shard is locked (G3).
+    /// Copies the item of one place, whose shard is locked (G3), or by one who is `alone` with the new table.
     #[inline(always)]
-    fn migrate_item(&self, new: &Table, hash: u32, item: Raw, birth: Birth) -> Result<(), Full> {
+    fn migrate_item(
+        &self,
+        new: &Table,
+        hash: u32,
+        item: Raw,
+        birth: Birth,
+        alone: bool,
+    ) -> Result<(), Stop> {
         let shard = new.shard(hash);
         if item.is_null() || new.try_add(shard, new.row(new.home(hash)), hash, item, birth) {
             return Ok(());
@@ -128,7 +135,7 @@ impl Core {
         if there.place.is_some() {
             return Ok(());
         }
-        new.place(shard, hash, &there, item, birth).map(drop)
+        new.place(shard, hash, &there, item, birth, alone).map(drop)
     }
 
     /// Unlinks the old table, all of which is done (G5).
@@ -172,7 +179,7 @@ impl Core {
         let merged = self.table(visit, bits, false, None)?;
         for from in [new, old] {
             let copied = from.rows().try_for_each(|row| {
-                row.each(|hash, item, birth| self.migrate_item(&merged, hash, item, birth))
+                row.each(|hash, item, birth| self.migrate_item(&merged, hash, item, birth, true))
             });
             if copied.is_err() {
                 // Under all locks the count is exact, and the table has room for twice as many.
@@ -257,7 +264,7 @@ impl Core {
             if next.plan().room() < only.live() {
                 continue;
             }
-            let each = |hash, item, birth| self.migrate_item(&next, hash, item, birth);
+            let each = |hash, item, birth| self.migrate_item(&next, hash, item, birth, true);
             if table.rows().try_for_each(|row| row.each(each)).is_err() {
                 unreachable!("ItemSet: {} items do not fit into {next:?}", only.live());
             }
@@ -357,7 +364,7 @@ impl Core {
     /// Much was removed: perhaps a smaller table will do.
     pub(super) fn consider_shrinking(&self, visit: &Visit<'_>) {
         let sparse = |table: &&Table| {
-            table.plan().bits > self.least_bits(table) && self.len() < table.capacity() / 8
+            table.plan().bits > self.least_bits(table) && self.len() < table.sparse_below()
         };
         if let Some(table) = self.alone(visit).filter(sparse) {
             self.try_prepare(visit, table, self.next_bits(table));

@@ -1,12 +1,13 @@
 //! One test for each known hole of this kind of set: what once went wrong, or would.
 
+use super::core::Stop;
 use super::plan::Plan;
 use super::table::Table;
 use super::tests::{Record, record};
 use super::word::Birth;
 use super::*;
 use crate::region::Pages;
-use crate::sync::six::{LANE_BITS, Lanes};
+use crate::sync::six::{LANE_BITS, LANES};
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
@@ -187,7 +188,7 @@ fn asking_a_full_table_changes_nothing_and_sizes_have_an_end() {
         let item = ptr::without_provenance_mut(8);
         let put = |hash: u32| {
             let sought = table.seek(hash, |_| false);
-            table.place(&shards[0], hash, &sought, item, Birth::of(1)).is_ok()
+            table.place(&shards[0], hash, &sought, item, Birth::of(1), true).is_ok()
         };
         let placed = (1..10_000u32).filter(|step| put(step.wrapping_mul(0x9e37_79b9))).count();
         assert_eq!((placed, table.used()), (table.capacity(), table.capacity()));
@@ -199,17 +200,29 @@ fn asking_a_full_table_changes_nothing_and_sizes_have_an_end() {
     assert_eq!(refused.err(), Some(AllocError::CapacityOverflow));
 }
 
-/// Another shard may take the place that was seen: the one that is taken instead counts as dealt out, or the table would be filled to the last (T4).
+/// What is displaced into the range of another shard is dealt out as all else, or the table would be filled to the last (T4); and waits for that shard's lock, or
+/// lets go where the ring comes round (L3).
 #[test]
-fn a_place_instead_of_a_lost_one_is_paid_for() {
-    let table = lone(9).unwrap();
-    let shards = super::shard::Shard::row(1);
-    let (row, item) = (table.row(0), ptr::without_provenance_mut(8));
-    assert!(row.claim(1, row.line().unused()));
-    let add = |hash| table.add(&shards[0], row, Lanes::only(0), hash, item, Birth::of(1)).is_ok();
-    let more = table.capacity() as u32 + 20;
-    let added = (1..=more).filter(|step| add(step.wrapping_mul(0x9e37_79b9) | 1)).count();
-    assert_eq!((added, table.used()), (table.capacity(), table.capacity()));
+fn a_place_abroad_is_paid_for_and_needs_the_lock_of_its_owner() {
+    const SHARD_BITS: u32 = 2;
+    let shards = super::shard::Shards::new(SHARD_BITS);
+    let plan = Plan { shard_bits: SHARD_BITS, small: false, ..tiny_plan(LANE_BITS + SHARD_BITS) };
+    let table = Table::try_new(plan, shards.locks(false), None).unwrap();
+    let item = ptr::without_provenance_mut(8);
+    // All of them are at home in the last line.
+    let add = |step: usize| {
+        let hash = u32::MAX - 2 * step as u32;
+        let sought = table.seek(hash, |_| false);
+        table.place(table.shard(hash), hash, &sought, item, Birth::of(1), false)
+    };
+    assert!((0..LANES).all(|step| add(step).is_ok()));
+    let used = table.used();
+    let owner = shards.row()[0].lock();
+    assert!(matches!(add(LANES), Err(Stop::Restart)));
+    assert_eq!(table.used(), used, "nothing has happened");
+    drop(owner);
+    let more = (LANES..1_000).filter(|step| add(*step).is_ok()).count();
+    assert_eq!((LANES + more, table.used()), (table.capacity(), table.capacity()));
 }
 
 /// A shard is a contiguous range of lines, whatever the size: so its chunks are copied under its lock alone.
@@ -231,7 +244,7 @@ fn a_place_is_filled_again_by_its_own_hash_alone() {
     let item = ptr::without_provenance_mut::<()>(64);
     let put = |hash| {
         let sought = table.seek(hash, |_| false);
-        table.place(&shards[0], hash, &sought, item, Birth::of(1)).unwrap();
+        table.place(&shards[0], hash, &sought, item, Birth::of(1), true).unwrap();
         table.seek(hash, |_| true).place.unwrap()
     };
     let place = put(first);

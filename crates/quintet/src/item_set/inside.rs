@@ -1,6 +1,5 @@
 //! Access from inside a section: plain references, for as long as the access is borrowed.
 
-use super::at_once::Wish;
 use super::core::Want;
 use super::item::{Item, Pointer};
 use super::iter::{Drain, Iter};
@@ -17,7 +16,6 @@ use crate::vocabulary::{Compute, Computed, Fallible, Rejected};
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::ops::Deref;
-use std::ptr;
 use std::sync::Arc;
 
 /// The key of a set's items.
@@ -393,12 +391,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
     /// [`ItemSet::remove`].
     #[inline]
     pub fn remove<Q: ?Sized + Hash + Equivalent<KeyOf<P>>>(&self, key: &Q) -> Option<&P::Item> {
-        let same = ItemSet::<P, S>::matcher(key);
-        let hash = self.set().hash_of(key);
-        match self.change_at_once(Wish { hash, item: ptr::null_mut() }, &same) {
-            Some(taken) => self.answer(taken),
-            None => self.retire_taken(expect(self.write_locked(hash, same, Want::Remove, None)).0),
-        }
+        self.remove_known(self.set().hash_of(key), key)
     }
 
     /// [`ItemSet::remove`] that hands back what was there as an owner, which drops it when that is safe.

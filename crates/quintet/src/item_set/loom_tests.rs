@@ -231,7 +231,7 @@ fn loom_an_item_comes_with_its_content() {
     }
 }
 
-/// Two shards put into one line: the exchange of the hash decides.
+/// Two shards put into one line: the lock of its owner decides (T3).
 #[test]
 fn loom_two_shards_meet_in_one_line() {
     model_both(|acquainted| {
@@ -243,6 +243,21 @@ fn loom_two_shards_meet_in_one_line() {
         assert_eq!(ours.insert(0x7000_0002, 3), None);
         assert_eq!(other.join().unwrap(), None);
         let keys = [0x7000_0000, 0x7000_0001, 0x7000_0002, 0x8000_0000];
+        assert_eq!(keys.map(|key| ours.get(key)), [Some(1), Some(2), Some(3), Some(4)]);
+    });
+}
+
+/// The same where the ring comes round: the lock of the owner is tried, with the own one held, and both come to an end.
+#[test]
+fn loom_two_shards_meet_where_the_ring_comes_round() {
+    model_both(|acquainted| {
+        let (_set, ours, theirs) = empty_set(2, 3, acquainted);
+        assert_eq!(ours.insert(0xf000_0000, 1), None);
+        assert_eq!(ours.insert(0xf000_0001, 2), None);
+        let other = theirs.spawn(|theirs| theirs.insert(LOW, 4));
+        assert_eq!(ours.insert(0xf000_0003, 3), None);
+        assert_eq!(other.join().unwrap(), None);
+        let keys = [0xf000_0000, 0xf000_0001, 0xf000_0003, LOW];
         assert_eq!(keys.map(|key| ours.get(key)), [Some(1), Some(2), Some(3), Some(4)]);
     });
 }

@@ -13,7 +13,7 @@
 
 use super::at_once::Home;
 use super::core::Want;
-use super::inside::{Inside, KeyOf, expect};
+use super::inside::{Inside, KeyOf};
 use super::item::Pointer;
 use super::table::{Raw, Table};
 use super::{Equivalent, ItemSet};
@@ -85,9 +85,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
                 return removed;
             }
             for (hash, key) in group.into_iter().flatten() {
-                let same = ItemSet::<P, S>::matcher(key);
-                let written = self.write(hash, same, Want::Remove, None);
-                removed += usize::from(self.retire_taken(expect(written).0).is_some());
+                removed += usize::from(self.remove_known(hash, key).is_some());
             }
         }
     }
@@ -100,8 +98,23 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         hash: impl Fn(&T) -> u32,
     ) -> [Option<(u32, T)>; GROUP] {
         let group = std::array::from_fn(|_| rest.next().map(|one| (hash(&one), one)));
-        group.iter().flatten().for_each(|(hash, _)| self.prefetch(*hash));
+        self.expect_to_write(group.iter().flatten().map(|(hash, _)| *hash));
         group
+    }
+
+    /// Asks the cache for the lines of some hashes and their marks, and then for the items that they have.
+    #[inline(always)]
+    fn expect_to_write(&self, hashes: impl Iterator<Item = u32> + Clone) {
+        let asked = self.at_hand(|table| {
+            hashes.clone().for_each(|hash| table.row(table.home(hash)).prefetch_to_write());
+            hashes.clone().for_each(|hash| {
+                let _ = table.glimpse(hash);
+            });
+            Some(())
+        });
+        if asked.is_none() {
+            hashes.for_each(|hash| self.prefetch(hash));
+        }
     }
 
     /// Looks up many keys, and shows what was found of each, or null, in the order of the keys.

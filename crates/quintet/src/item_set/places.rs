@@ -1,8 +1,9 @@
 //! The places of a table: how one is found, dealt out, claimed and filled.
 
+use super::core::Stop;
 use super::row::Row;
-use super::shard::Shard;
-use super::table::{Full, Raw, Table, lane_of};
+use super::shard::{Locked, Shard};
+use super::table::{Raw, Table, lane_of};
 use super::word::{Birth, tag_of};
 use crate::sync::Ordering;
 use crate::sync::six::{LANE_BITS, Lanes};
@@ -120,7 +121,7 @@ impl Table {
         self.row(place >> LANE_BITS).fill(Lanes::only(lane_of(place)), item, birth);
     }
 
-    /// Adds an item that was sought in vain. The caller has held the lock of its shard since. Says whether the table is filling up.
+    /// Adds an item that was sought in vain. The caller has held the lock of its shard since, or is `alone` with the table. Says whether the table is filling up; an error says that nothing has happened.
     #[inline(always)]
     pub(crate) fn place(
         &self,
@@ -129,29 +130,32 @@ impl Table {
         sought: &Sought,
         item: Raw,
         birth: Birth,
-    ) -> Result<bool, Full> {
+        alone: bool,
+    ) -> Result<bool, Stop> {
         if let Some(place) = sought.free {
             self.set(place, item, birth);
             return Ok(false);
         }
-        self.add(shard, self.row(sought.end), sought.unused, hash, item, birth)
+        self.add(shard, (sought.end, sought.unused), hash, item, birth, alone)
     }
 
-    /// The same where the search has met nothing of that hash, and ended in a row with unused `lanes`.
+    /// The same where the search has met nothing of that hash, and ended in a line with unused `lanes`.
     #[inline(always)]
     pub(super) fn add(
         &self,
         shard: &Shard,
-        row: Row<'_>,
-        lanes: Lanes,
+        (line, lanes): (usize, Lanes),
         hash: u32,
         item: Raw,
         birth: Birth,
-    ) -> Result<bool, Full> {
-        if self.try_claim(shard, row, lanes, hash, item, birth) {
+        alone: bool,
+    ) -> Result<bool, Stop> {
+        if self.is_own(line, hash)
+            && self.try_claim(shard, self.row(line), lanes, hash, item, birth)
+        {
             return Ok(false);
         }
-        self.add_slowly(shard, hash, item, birth)
+        self.add_slowly(shard, hash, item, birth, alone)
     }
 
     /// Adds an item to its home, which is `row`. False if that cannot be: an item of its hash may be there (O4), no lane is unused, or no credit is left. The caller holds the lock
@@ -169,7 +173,7 @@ impl Table {
         same.is_empty() && !lanes.is_empty() && self.try_claim(shard, row, lanes, hash, item, birth)
     }
 
-    /// Fills the first of some unused lanes, if the shard has credit and no other is faster.
+    /// Fills the first of some unused lanes of a line in the shard's own range, if the shard has credit.
     #[inline(always)]
     fn try_claim(
         &self,
@@ -181,12 +185,12 @@ impl Table {
         birth: Birth,
     ) -> bool {
         let credit = self.credit_of(shard);
-        let claimed = credit > 0 && row.claim(hash, lanes);
-        if claimed {
+        if credit > 0 {
+            row.claim(hash, lanes);
             shard.spend(credit);
             row.fill(lanes, item, birth);
         }
-        claimed
+        credit > 0
     }
 
     /// Places that a shard may deal out (T4).
@@ -195,39 +199,53 @@ impl Table {
         shard.credit(ptr::from_ref(self).cast(), self.batch - 1)
     }
 
-    /// The same without credit, or where another shard was faster.
+    /// The same without credit, or in the range of another shard. All that can fail comes before the first change.
     #[inline(never)]
-    fn add_slowly(&self, shard: &Shard, hash: u32, item: Raw, birth: Birth) -> Result<bool, Full> {
-        let credit = self.credit_of(shard);
-        if credit > 0 {
-            shard.spend(credit);
-            self.claim(hash, |_| {}, item, birth);
-            return Ok(false);
-        }
-        let (slot, filling) = self.deal_batch(shard)?;
-        let note = |place: usize| {
-            if let Some(order) = &self.order {
-                // ORDERING: Release: partner is the walk's Acquire; the item follows.
-                order[slot].store(place as u32 + 1, Ordering::Release);
+    fn add_slowly(
+        &self,
+        shard: &Shard,
+        hash: u32,
+        item: Raw,
+        birth: Birth,
+        alone: bool,
+    ) -> Result<bool, Stop> {
+        let (line, lanes, _owner) = self.room_for(hash, alone)?;
+        let mut filling = false;
+        match self.credit_of(shard) {
+            0 => {
+                let (slot, is_filling) = self.deal_batch(shard)?;
+                filling = is_filling;
+                if let Some(order) = &self.order {
+                    let place = line << LANE_BITS | lanes.first();
+                    // ORDERING: Release: partner is the walk's Acquire; the item follows.
+                    order[slot].store(place as u32 + 1, Ordering::Release);
+                }
             }
-        };
-        self.claim(hash, note, item, birth);
+            credit => shard.spend(credit),
+        }
+        let row = self.row(line);
+        row.claim(hash, lanes);
+        row.fill(lanes, item, birth);
         Ok(filling)
     }
 
-    /// Claims the first unused place of a hash, tells which it is, and fills it (T1).
-    #[cold]
-    fn claim(&self, hash: u32, note: impl FnOnce(usize), item: Raw, birth: Birth) {
+    /// The first line with unused lanes on the way of a hash, and the lock of its owner if that is another shard (T3).
+    fn room_for(&self, hash: u32, alone: bool) -> Result<(usize, Lanes, Option<Locked<'_>>), Stop> {
         let mut line = self.home(hash);
         loop {
-            let row = self.row(line);
-            let lanes = row.line().unused();
-            if lanes.is_empty() {
-                line = self.line_after(line);
-            } else if row.claim(hash, lanes) {
-                note(line << LANE_BITS | lanes.first());
-                return row.fill(lanes, item, birth);
+            let lanes = self.line(line).unused();
+            if !lanes.is_empty() {
+                if alone || self.is_own(line, hash) {
+                    return Ok((line, lanes, None));
+                }
+                let owner = self.lock_owner(line, hash)?;
+                // The owner may have filled it meanwhile.
+                let lanes = self.line(line).unused();
+                if !lanes.is_empty() {
+                    return Ok((line, lanes, Some(owner)));
+                }
             }
+            line = self.line_after(line);
         }
     }
 }

@@ -55,21 +55,15 @@ impl<'t> Row<'t> {
         prefetch_write(self.marks);
     }
 
-    /// Claims the first of some lanes, unless another shard has come first (T1, T3).
+    /// Claims the first of some unused lanes. The caller holds the lock of the line's shard and of the hash's (T1, T3).
     #[inline(always)]
-    pub(super) fn claim(self, hash: u32, lanes: Lanes) -> bool {
-        // ORDERING: Relaxed: a tag hands over nothing; what is in its place is published by `fill` (T3).
-        let claimed = self.line.first_tag(lanes).compare_exchange(
-            NO_TAG,
-            tag_of(hash),
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
-        if claimed.is_ok() {
-            // ORDERING: Relaxed: asked for under the lock of its own shard, which is held here.
-            self.mark(lanes).hash.store(hash, Ordering::Relaxed);
-        }
-        claimed.is_ok()
+    pub(super) fn claim(self, hash: u32, lanes: Lanes) {
+        let tag = self.line.first_tag(lanes);
+        // ORDERING: Relaxed: one writer at a time (T3); a tag hands over nothing, what is in its place is published by `fill`.
+        debug_assert_eq!(tag.load(Ordering::Relaxed), NO_TAG);
+        tag.store(tag_of(hash), Ordering::Relaxed);
+        // ORDERING: Relaxed: asked for under the lock of its own shard, which is held here.
+        self.mark(lanes).hash.store(hash, Ordering::Relaxed);
     }
 
     /// Puts an item, or null, into the first of some lanes. The caller holds the lock of its shard.

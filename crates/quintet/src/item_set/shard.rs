@@ -2,7 +2,8 @@
 //!
 //! **L1.** Whoever changes what a set says about a stored hash, or copies it, holds the lock of that hash's shard.
 //! **L2.** Tables are looked up after the lock was taken, never before: what the last owner saw is seen.
-//! **L3.** A thread holds one lock at a time, or takes all of the row in order (`rebuild`).
+//! **L3.** A thread that holds a lock waits only for locks of a higher number in the same row: that of the shard into whose range an item is displaced, or all of the row (`rebuild`). Where
+//! the ring of lines comes round, the number is lower: that lock is tried, and if it is not free the operation lets go and begins again.
 //! **L4.** User code under a lock is marked, per thread: a write to the same set from inside would wait for a lock of its own thread, and one to another set
 //! for a lock whose owner may wait for this one, crosswise. Any write to any set panics instead.
 
@@ -14,6 +15,9 @@ use crate::sync::{
 };
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
+
+/// The right to change a shard.
+pub(crate) type Locked<'s> = MutexGuard<'s, ()>;
 
 /// One shard: a lock, and the number of its items.
 #[derive(Debug)]
@@ -174,7 +178,18 @@ impl Locks {
     /// Not beyond the life of the set.
     #[inline(always)]
     pub(crate) unsafe fn of<'s>(&self, hash: u32) -> &'s Shard {
-        let offset = shard_of(hash, self.bits) * size_of::<CachePadded<Shard>>();
+        // SAFETY: a hash has one; the caller's promise.
+        unsafe { self.at(shard_of(hash, self.bits)) }
+    }
+
+    /// The shard of a number below `2^bits`.
+    ///
+    /// # Safety
+    /// There is one, and not beyond the life of the set.
+    #[inline(always)]
+    pub(crate) unsafe fn at<'s>(&self, number: usize) -> &'s Shard {
+        debug_assert!(number < 1 << self.bits);
+        let offset = number * size_of::<CachePadded<Shard>>();
         // SAFETY: there are `2^bits` shards at that distance, or one (L5), for as long as the set lives.
         unsafe { &*self.first.as_ptr().cast_const().wrapping_byte_add(offset) }
     }
@@ -202,13 +217,13 @@ impl Shard {
     }
 
     #[inline(always)]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn lock(&self) -> Locked<'_> {
         self.lock.lock()
     }
 
     /// Takes the lock if it is free.
     #[inline(always)]
-    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, ()>> {
+    pub(crate) fn try_lock(&self) -> Option<Locked<'_>> {
         self.lock.try_lock()
     }
 
@@ -231,14 +246,16 @@ impl Shard {
         self.live.store(self.live.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Counts an item out; true now and then, when it is worth asking whether the set has become too large.
+    /// Counts an item out; true now and then, when it is worth asking whether the set has become too large for its items. To ask is to look at all shards: as a rule one
+    /// with no more than a `few` items asks. Where hashes are unequal, so that one shard has many and all others none, that one asks too, now and then.
     #[inline(always)]
-    pub(crate) fn count_out(&self) -> bool {
+    pub(crate) fn count_out(&self, few: usize) -> bool {
         // ORDERING: Relaxed, as in `count_in`.
-        self.live.store(self.live.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        let live = self.live.load(Ordering::Relaxed) - 1;
+        self.live.store(live, Ordering::Relaxed);
         let removed = self.removed.load(Ordering::Relaxed).wrapping_add(1);
         self.removed.store(removed, Ordering::Relaxed);
-        removed % 32 == 0
+        removed % 32 == 0 && (live <= few || removed % 1024 == 0)
     }
 }
 
@@ -297,6 +314,18 @@ mod tests {
         assert_eq!(spent(table, 7), 7);
         shards[0].grant(table, 3);
         assert_eq!(spent(table, 7), 3);
+    }
+
+    /// To ask is to look at all shards: one that has many items does so seldom, one that has few does so soon.
+    #[test]
+    fn a_shard_asks_for_a_smaller_table_when_it_has_few_items() {
+        const ITEMS: usize = 4096;
+        let asked_with = |few| {
+            let shards = Shard::row(1);
+            (0..ITEMS).for_each(|_| shards[0].count_in());
+            (0..ITEMS).filter(|_| shards[0].count_out(few)).count()
+        };
+        assert_eq!([ITEMS, 320, 0].map(asked_with), [ITEMS / 32, 4 + 10, 4]);
     }
 }
 

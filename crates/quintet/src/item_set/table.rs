@@ -6,11 +6,12 @@
 //!   order    [ - | 0 | 8 | 1 | ... ]       slot to place, in the order of insertion; the first table of an ordered set only
 //! ```
 //!
-//! **T1.** The tag of a place is written once, by exchange from nothing, and its hash after that, under the same lock. So a probe that meets a line
+//! **T1.** The tag of a place is written once, and its hash after that, under the same locks. So a probe that meets a line
 //! with an unused place has met every place of its hash that was there when it began.
 //! **T2.** A place belongs to one hash for ever: deleting empties it, and only an item of the same hash may fill it again.
 //! **T3.** A place is claimed by its tag first and filled after, under one lock: a claimed place without an item reads as an emptied one.
-//! Lines at the end of a shard's range are shared with the shard before, so the claim is an exchange. A place that another shard has claimed
+//! A line lies in the range of one shard, its owner, and its tags are written under the owner's lock, by plain stores: no locked instruction waits for a line that is not in the cache. Who is
+//! displaced into the range of another shard takes that one's lock besides its own (L3), and looks at the line again. A place that another shard has claimed
 //! has another hash, or none yet: under the lock of its own shard a hash is found by its marks.
 //! **T4.** Fewer places are dealt out than there are: a probe ends. A shard is given a batch of places at a time, which count as used, and deals them out under its lock: its
 //! credit. What is left of it when the table is left may count once more for a table that comes to lie at the same address: a batch less one for each shard at most, which
@@ -20,16 +21,17 @@
 //! **T7.** A table owns its successor until the root has moved on to it. If the root goes another way (`rebuild`), the successor is dropped
 //! with the table: whoever knew of it knew it from here, and is gone.
 
+use super::core::Stop;
 use super::plan::Plan;
 use super::row::Row;
-use super::shard::{Locks, Shard};
+use super::shard::{Locked, Locks, Shard};
 use super::word::{Birth, EMPTY};
 use crate::migrate::{Address, Election, FirstTouch, Leave, Link, Work};
 use crate::region::AllocError;
 use crate::region::heap::Buffer;
 use crate::sync::prefetch::prefetch_read;
 use crate::sync::six::{LANE_BITS, LANES, Lanes, Mark, Six};
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Backoff, Ordering};
 use std::fmt;
 use std::ptr;
 
@@ -198,6 +200,32 @@ impl Table {
         unsafe { self.locks.of(hash) }
     }
 
+    /// Whether a line lies in the range of a hash's own shard (T3).
+    #[inline(always)]
+    pub(super) fn is_own(&self, line: usize, hash: u32) -> bool {
+        self.range_of(line ^ self.home(hash)) == 0
+    }
+
+    /// The number of the shard in whose range a line lies.
+    #[inline(always)]
+    fn range_of(&self, line: usize) -> usize {
+        line >> (self.line_bits - self.plan.shard_bits)
+    }
+
+    /// Locks the shard in whose range a line lies, for one who holds the lock of the hash's shard, which is another (T3, L3).
+    pub(super) fn lock_owner(&self, line: usize, hash: u32) -> Result<Locked<'_>, Stop> {
+        let (own, owner) = (self.range_of(self.home(hash)), self.range_of(line));
+        // SAFETY: as in `shard`; a range is a shard's.
+        let shard = unsafe { self.locks.at(owner) };
+        if owner > own {
+            return Ok(shard.lock());
+        }
+        shard.try_lock().ok_or_else(|| {
+            Backoff::new().snooze();
+            Stop::Restart
+        })
+    }
+
     /// Whether the shards of this table are those of another (L6).
     #[inline(always)]
     pub(crate) fn is_locked_like(&self, other: &Self) -> bool {
@@ -206,6 +234,17 @@ impl Table {
 
     pub(crate) const fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    /// With fewer items than this it is too large for them.
+    pub(crate) const fn sparse_below(&self) -> usize {
+        self.capacity / 8
+    }
+
+    /// If no shard has more than so many, it may be that few: twice the share of each.
+    #[inline(always)]
+    pub(crate) const fn few(&self) -> usize {
+        self.capacity >> (2 + self.plan.shard_bits)
     }
 
     /// The numbers of its places; some stand for none.

@@ -1,15 +1,14 @@
 //! The ways that a write takes: at once if it can, and under the lock from the beginning if not.
 
-use super::ItemSet;
 use super::at_once::{Taken, Wish};
 use super::core::{Hint, Outcome, Want};
-use super::inside::{Inside, expect};
+use super::inside::{Inside, KeyOf, expect};
 use super::item::Pointer;
-use super::shard::Shard;
+use super::shard::{Locked, Shard};
 use super::table::{Raw, Table};
+use super::{Equivalent, ItemSet};
 use crate::reclaim::Hold;
 use crate::region::AllocError;
-use crate::sync::MutexGuard;
 use crate::sync::prefetch::prefetch_read;
 use std::hash::BuildHasher;
 use std::marker::PhantomData;
@@ -100,7 +99,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
 
     /// The same otherwise.
     #[inline(never)]
-    fn put_slowly(&self, wish: Wish, guard: Option<MutexGuard<'_, ()>>) -> Option<&P::Item> {
+    fn put_slowly(&self, wish: Wish, guard: Option<Locked<'_>>) -> Option<&P::Item> {
         drop(guard);
         match self.add_at_once(wish) {
             Some(hint) => {
@@ -176,6 +175,19 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         // SAFETY: as in `retire`.
         unsafe { self.access.retire_only(piece) };
         self.show(taken.before)
+    }
+
+    /// Removes the item of a key whose hash is known.
+    #[inline(always)]
+    pub(super) fn remove_known<Q>(&self, hash: u32, key: &Q) -> Option<&P::Item>
+    where
+        Q: ?Sized + Equivalent<KeyOf<P>>,
+    {
+        let same = ItemSet::<P, S>::matcher(key);
+        match self.change_at_once(Wish { hash, item: ptr::null_mut() }, &same) {
+            Some(taken) => self.answer(taken),
+            None => self.retire_taken(expect(self.write_locked(hash, same, Want::Remove, None)).0),
+        }
     }
 
     #[inline(always)]
