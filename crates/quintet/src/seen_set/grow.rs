@@ -52,7 +52,7 @@ impl Core {
         lines.checked_mul(LINE).ok_or(AllocError::CapacityOverflow.into())
     }
 
-    fn make(
+    pub(super) fn make(
         &self,
         section: &Section<'_>,
         segment: usize,
@@ -60,8 +60,10 @@ impl Core {
         before: Option<&Table>,
     ) -> Result<Box<Table>, SeenError> {
         let before = before.map_or(0, |table| table.plan().slots);
+        if segment == self.small() {
+            return self.make_small(section, growths, before);
+        }
         let plan = Plan {
-            split: self.split,
             slots: self.slots_after(segment, growths)?,
             before,
             max_load: self.settings.max_load,
@@ -74,11 +76,11 @@ impl Core {
         let table = self
             .ground
             .lines(growths, segment, lines, self.roots.len())
-            .and_then(|lines| Table::try_new(plan, lines, &self.account));
+            .and_then(|lines| Table::try_new(plan, self.split, lines, &self.account));
         Ok(table.inspect_err(|_| self.account.give_back(bytes))?)
     }
 
-    /// The first table of a segment, as large as if it had grown so often.
+    /// The first table of a segment, as large as if it had grown so often. There is a row, and nothing in the small chain (Q3).
     #[cold]
     pub(super) fn first_table(
         &self,
@@ -86,8 +88,11 @@ impl Core {
         segment: usize,
         growths: u32,
     ) -> Result<(), SeenError> {
-        let table = self.make(section, segment, growths, None)?;
-        self.roots[segment].set_once(table).unwrap_or_else(Table::discard);
+        let row = self.roots.make_row();
+        if row[segment].is_empty() {
+            let table = self.make(section, segment, growths, None)?;
+            row[segment].set_once(table).unwrap_or_else(Table::discard);
+        }
         Ok(())
     }
 
@@ -95,7 +100,7 @@ impl Core {
     /// table only for its successor.
     pub(super) fn may_leave(&self, segment: usize, table: &Table) -> bool {
         // That the root has reached the table means that its predecessor is complete.
-        self.roots[segment].leads_to(table) && table.next().is_empty()
+        self.root(segment).leads_to(table) && table.next().is_empty()
     }
 
     /// Gives the root a successor, unless it has one (G1): of the size after so many growths, which are more than its own.
@@ -161,7 +166,7 @@ impl Core {
         table: &Table,
         next: &Table,
     ) {
-        let Some(left) = self.roots[segment].advance(table, table.next()) else { return };
+        let Some(left) = self.root(segment).advance(table, table.next()) else { return };
         if self.meeting.is_none() {
             // What was reported to T is in S now. Handles report the rest to S.
             next.add_used(table.used());
@@ -184,7 +189,7 @@ impl Core {
         // ORDERING: Relaxed: a statistic.
         self.stragglers.fetch_add(1, Ordering::Relaxed);
         // Where the root has left the table its successor is complete.
-        while self.roots[segment].leads_to(table) {
+        while self.root(segment).leads_to(table) {
             self.help(section, segment, table, next);
         }
         Stop::Restart
@@ -197,10 +202,10 @@ impl Core {
         segment: usize,
     ) -> Result<Option<&'s Table>, Restart> {
         loop {
-            let Some(table) = self.roots[segment].follow(section)? else { return Ok(None) };
+            let Some(table) = self.root(segment).follow(section)? else { return Ok(None) };
             let Some(next) = table.next().follow(section)? else { return Ok(Some(table)) };
-            if self.meeting.is_some() {
-                // Everything is in the old table until the meeting ends.
+            // Everything is in the old table until the meeting ends, or its share was moved (Q3).
+            if self.meeting.is_some() || next.is_door() {
                 return Ok(Some(table));
             }
             self.help(section, segment, table, next);

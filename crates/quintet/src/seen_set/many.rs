@@ -18,7 +18,7 @@
 //! **K5.** No branch of `look` depends on what it reads: lines that arrive late hold up nothing but their own answers.
 
 use super::budget::SeenError;
-use super::core::{Core, Entry, Outcome, Worker};
+use super::core::{Core, Entry, Outcome, Usual, Worker};
 use super::table::Table;
 use crate::reclaim::{Access, Brief, Check, Section};
 use crate::sync::line::{LINE, Line};
@@ -158,7 +158,13 @@ impl Core {
     ) -> Result<(), SeenError> {
         let mut items = items.into_iter();
         if self.meeting.is_some() {
-            return self.one_by_one(worker, items, kind);
+            return self.one_by_one(worker, items, kind).map(drop);
+        }
+        // Inside the caches there is nothing to wait for.
+        while self.roots.row().is_none() {
+            if self.one_by_one(worker, items.by_ref().take(GROUP), kind)? < GROUP {
+                return Ok(());
+            }
         }
         let mut groups = Groups { first: Group::new(), other: Group::new(), is_last: false };
         loop {
@@ -186,15 +192,17 @@ impl Core {
         self.run(worker, &worker.access.section(), items, kind, groups)
     }
 
-    /// Among those who meet each must notice that a meeting is called, and looks for itself.
-    #[cold]
+    /// Among those who meet each must notice that a meeting is called, and looks for itself. Returns how many there were.
+    #[inline(never)]
     fn one_by_one<X>(
         &self,
         worker: &Worker,
         items: impl Iterator<Item = X>,
         kind: &mut impl Kind<X>,
-    ) -> Result<(), SeenError> {
+    ) -> Result<usize, SeenError> {
+        let mut count = 0;
         for item in items {
+            count += 1;
             let turned = self.split.turn(kind.hash(&item));
             let outcome = self.insert_long(worker, None::<&Brief<'_>>, turned, &item, kind)?;
             if outcome.new {
@@ -203,7 +211,7 @@ impl Core {
             }
             kind.tell(outcome);
         }
-        Ok(())
+        Ok(count)
     }
 
     /// Works in one section until there is something to hold back (K4): then true, and the first group waits to be finished. False if nothing is left
@@ -371,7 +379,13 @@ impl Core {
         let (segment, tag) = (self.split.segment(turned), self.split.tag(turned));
         let mut entry = kind.entry(item)?;
         let walk = (table, table.walk_on(home));
-        let told = Self::insert_along(worker, segment, walk, tag, &mut entry);
+        let told = match table.is_calm() {
+            true => {
+                let pending = |desk| self.pending(desk, segment);
+                Self::insert_along(worker, pending, walk, tag, &mut entry)
+            }
+            false => Usual::Not,
+        };
         self.conclude(worker, segment, told, tag, &mut entry)
     }
 

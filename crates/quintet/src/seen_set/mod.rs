@@ -20,10 +20,12 @@ mod operations;
 mod prints;
 mod record;
 mod reserve;
+mod roots;
 #[cfg(feature = "serde")]
 mod serde;
 mod set;
 mod slow;
+mod small;
 mod spare;
 mod stats;
 mod table;

@@ -92,13 +92,6 @@ impl SeenPrints {
     }
 }
 
-/// The fingerprint of a record as a word, and how it is turned.
-#[derive(Clone, Copy)]
-struct Sought {
-    turned: u64,
-    word: u64,
-}
-
 impl<S> SeenPrints<S> {
     const_where_possible! {
         /// An empty set that hashes by this.
@@ -156,23 +149,21 @@ impl<S> SeenPrints<S> {
 }
 
 impl<S: BuildHasher> SeenPrints<S> {
-    /// The fingerprint of a record: its hash, turned, cut to its top bits. Hashers spread alike records evenly, which is more than chance does; mixed
+    /// The word of a record's fingerprint: its hash, cut to its top bits and turned. Hashers spread alike records evenly, which is more than chance does; mixed
     /// once more, each bit is like any other, and what is said about omissions holds.
     #[inline(always)]
-    fn sought<Q: Hash + ?Sized>(&self, record: &Q) -> Sought {
+    fn sought<Q: Hash + ?Sized>(&self, record: &Q) -> u64 {
         const MIXER: WordMixer = WordMixer::new(0);
         let split = self.settings.split();
         let hash = MIXER.mix(self.hasher.hash_one(record));
-        let turned = split.turn(hash & u64::MAX << (64 - self.bits));
-        Sought { turned, word: split.print(turned) }
+        split.turn(split.print(hash & u64::MAX << (64 - self.bits)))
     }
 }
 
 /// Takes a fingerprint in. True if it was not there.
 #[inline(always)]
-fn insert(core: &Core, worker: &Worker, sought: Sought) -> Result<bool, SeenError> {
-    let Sought { turned, word } = sought;
-    let outcome = core.insert(worker, None::<&Brief<'_>>, turned, word, &mut Print(word))?;
+fn insert(core: &Core, worker: &Worker, word: u64) -> Result<bool, SeenError> {
+    let outcome = core.insert(worker, None::<&Brief<'_>>, word, word, &mut Print(word))?;
     Ok(outcome.new)
 }
 
@@ -254,9 +245,9 @@ macro_rules! operations {
         /// True if a record with this fingerprint was inserted. Linearizable.
         #[inline]
         pub fn contains<Q: Hash + ?Sized>(&self, record: &Q) -> bool {
-            let Sought { turned, word } = self.set().sought(record);
+            let word = self.set().sought(record);
             self.inside().is_some_and(|(core, section)| {
-                core.find(&section, turned, word, |found| found == word).is_some()
+                core.find(&section, word, word, |found| found == word).is_some()
             })
         }
     };

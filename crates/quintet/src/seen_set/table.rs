@@ -19,7 +19,7 @@ use super::word::{EMPTY, FROZEN, Split, is_full};
 use crate::migrate::{Election, Leave, Link, Work};
 use crate::region::AllocError;
 use crate::sync::line::{LINE, Line, Slots};
-use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, CachePadded, MODEL, Ordering};
+use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, MODEL, Ordering};
 use std::ops::Range;
 use std::ptr;
 
@@ -31,7 +31,6 @@ const CHUNK_LINES: usize = CHUNK / LINE;
 /// What a table is made by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    pub(crate) split: Split,
     pub(crate) slots: usize,
     /// Slots of the table before this one, 0 for the first.
     pub(crate) before: usize,
@@ -41,9 +40,9 @@ pub(crate) struct Plan {
     pub(crate) birth: u64,
 }
 
-/// What every probe needs comes first, on one line.
+/// What every probe needs comes first; what is written to while the table is used lies on other lines.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(128))]
 pub(crate) struct Table {
     lines: Lines,
     next: Link<Table>,
@@ -54,15 +53,19 @@ pub(crate) struct Table {
     batch: u32,
     split: Split,
     threshold: usize,
+    account: Arc<Account>,
     plan: Plan,
-    pub(crate) election: Election,
     pub(crate) work: Work,
     /// FULL slots, as far as handles have reported them.
-    used: CachePadded<AtomicUsize>,
+    used: AtomicUsize,
     /// Inserts that came before the predecessor was complete (G4).
     guests: AtomicUsize,
-    account: Arc<Account>,
-    bytes: usize,
+    pub(crate) election: Election,
+}
+
+/// Records that fit into so many slots before the table should be left.
+pub(super) fn room_of(slots: usize, max_load: f64) -> usize {
+    ((slots as f64 * max_load) as usize).clamp(1, slots - 1)
 }
 
 /// Where a probe stands.
@@ -112,13 +115,13 @@ impl Table {
     /// A table whose bytes are booked already; they are given back when it drops.
     pub(crate) fn try_new(
         plan: Plan,
+        split: Split,
         lines: Lines,
         account: &Arc<Account>,
     ) -> Result<Box<Self>, AllocError> {
         debug_assert_eq!(lines.len() * LINE, plan.slots);
         let chunks = plan.slots.div_ceil(CHUNK);
         let refused = |_| AllocError::OutOfMemory { bytes: chunks / 8 };
-        let threshold = (plan.slots as f64 * plan.max_load) as usize;
         Ok(Box::new(Self {
             lines,
             // SAFETY: only sections of the set's domain lead here, and all that they find is used inside of them (M12).
@@ -126,15 +129,14 @@ impl Table {
             closed: AtomicBool::new(false),
             any_frozen: AtomicBool::new(false),
             batch: (plan.slots / 512).clamp(1, 256) as u32,
-            split: plan.split,
-            threshold: threshold.clamp(1, plan.slots - 1),
+            split,
+            threshold: room_of(plan.slots, plan.max_load),
             plan,
             election: Election::new(),
             work: Work::try_new(chunks).map_err(refused)?,
-            used: CachePadded::new(AtomicUsize::new(0)),
+            used: AtomicUsize::new(0),
             guests: AtomicUsize::new(0),
             account: Arc::clone(account),
-            bytes: Self::bytes_for(plan.slots),
         }))
     }
 
@@ -158,7 +160,7 @@ impl Table {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        Self::bytes_for(self.plan.slots)
     }
 
     /// True if the table is as it mostly is: no successor, open for inserts.
@@ -441,8 +443,8 @@ impl Table {
         }
     }
 
-    /// Stores a word at the end of its probe. Nobody else writes into that run of lines (J3).
-    fn place(&self, word: u64) {
+    /// Stores a word at the end of its probe. Nobody else writes into that run of lines (J3), or has seen the table (Q3).
+    pub(super) fn place(&self, word: u64) {
         let mut line = self.split.home(word, self.lines.len());
         loop {
             // ORDERING: Relaxed: only this thread writes here.
@@ -482,7 +484,7 @@ impl Table {
 
 impl Drop for Table {
     fn drop(&mut self) {
-        self.account.give_back(self.bytes);
+        self.account.give_back(self.bytes());
     }
 }
 
@@ -501,8 +503,8 @@ mod tests {
         let lines =
             Ground::new(Pages::default(), &account).lines(0, 0, |_| Some(LINES), 1).unwrap();
         let (split, slots) = (Split::new(32, 0), LINES * LINE);
-        let plan = Plan { split, slots, before: 0, max_load: 0.75, growths: 0, birth: 0 };
-        let table = Table::try_new(plan, lines, &account).unwrap();
+        let plan = Plan { slots, before: 0, max_load: 0.75, growths: 0, birth: 0 };
+        let table = Table::try_new(plan, split, lines, &account).unwrap();
         for quarter in 0..LINES as u64 {
             let tag = split.tag(quarter << 62 | 1 << 40);
             let words: Vec<_> = (1..=2 * quarter).map(|id| tag | id).collect();
