@@ -20,7 +20,7 @@
 //! copies always find a slot. A guest too many completes T first: the one path whose length is that of a table, and it is counted.
 //! **G5.** A failed allocation leaves everything as it was. The insert that cannot do without gets the error; one that only saw
 //! the table filling up goes on, until a tenth of the slots is left.
-//! **G6.** Sizes are `first · 2^(growths + i/n)` for segment i of n, in whole lines, and double exactly from the fifth growth on: at any time the segments stand at different
+//! **G6.** Sizes are `first · FACTOR^growths · 2^(i/n)` for segment i of n, in whole lines, and grow by [`FACTOR`] exactly from the fifth growth on: at any time the segments stand at different
 //! points of their growth, so that the sum of their sizes is steady and one segment's old table is all that is held twice.
 
 use super::budget::SeenError;
@@ -33,23 +33,25 @@ use crate::region::AllocError;
 use crate::sync::line::LINE;
 use crate::sync::{MODEL, Ordering};
 
-/// After so many growths sizes are fine enough for every segment to have its own; from there on they double exactly.
+/// How many times as large the next table of a segment is (G6). What is stored plainly while others store, too, depends on it: D1 of `carry`, J3 of `together`.
+pub(super) const FACTOR: usize = 2;
+
+/// After so many growths sizes are fine enough for every segment to have its own; from there on they grow by [`FACTOR`] exactly.
 const FINE: u32 = if MODEL { 0 } else { 5 };
 
 impl Core {
     /// Slots of segment number `segment` after so many growths (G6).
     pub(super) fn slots_after(&self, segment: usize, growths: u32) -> Result<usize, SeenError> {
         let share = segment as f64 / self.roots.len() as f64;
-        let fine = (Settings::FIRST_SLOTS / LINE) << FINE;
+        let fine = Settings::FIRST_SLOTS / LINE * FACTOR.pow(FINE);
         let lines = (fine as f64 * share.exp2()).ceil() as usize;
         let lines = match growths.checked_sub(FINE) {
-            None => lines >> (FINE - growths),
-            Some(doublings) if doublings + lines.ilog2() >= 32 => {
-                return Err(AllocError::CapacityOverflow.into());
-            }
-            Some(doublings) => lines << doublings,
+            None => Some(lines / FACTOR.pow(FINE - growths)),
+            Some(more) => FACTOR.checked_pow(more).and_then(|times| lines.checked_mul(times)),
         };
-        lines.checked_mul(LINE).ok_or(AllocError::CapacityOverflow.into())
+        // A home is one of 2^32.
+        let lines = lines.filter(|&lines| lines.ilog2() < 32);
+        lines.and_then(|lines| lines.checked_mul(LINE)).ok_or(AllocError::CapacityOverflow.into())
     }
 
     pub(super) fn make(

@@ -6,7 +6,7 @@
 //! or after a full circle it never will be. The words of a line are read at once, but not at one moment: since slots are written once, a
 //! slot seen FULL stays as it was seen, and the one that ends the probe is looked at again before anything is done with it.
 //! **T2.** A failed exchange looks at the same line again.
-//! **T3.** Words go into a successor of twice the size as `carry` says, into another by `copy_in`, which stores a word where its
+//! **T3.** Words go into a successor of [`FACTOR`] times the size as `carry` says, into another by `copy_in`, which stores a word where its
 //! probe ends, unless it meets the word itself (copied already) or a FROZEN (the predecessor is complete). It never finds the ring full: a successor has room for every record of its
 //! predecessor beside its guests (G4), and once the predecessor is complete every copy finds its word.
 //! **T4.** A line is *sealed* when it is full or its first EMPTY is FROZEN: then it changes no more. For its FULLs are its first slots: whoever stores into
@@ -15,6 +15,7 @@
 
 use super::budget::Account;
 use super::ground::Lines;
+use super::grow::FACTOR;
 use super::word::{EMPTY, FROZEN, Split, is_full};
 use crate::migrate::{Election, Leave, Link, Work};
 use crate::region::AllocError;
@@ -389,7 +390,7 @@ impl Table {
 
     /// Makes a chunk done, beside anybody who does the same (T4).
     pub(crate) fn move_chunk(&self, chunk: usize, next: &Self) {
-        if self.is_doubled_by(next) {
+        if self.is_carried_to(next) {
             return self.carry_chunk(chunk, next);
         }
         for line in self.chunk(chunk) {
@@ -400,13 +401,22 @@ impl Table {
     /// Makes a line of the successor ready for an exchange, while this table is not complete.
     #[inline(always)]
     pub(crate) fn make_ready(&self, line: usize, next: &Self) {
-        if self.is_doubled_by(next) {
+        if self.is_carried_to(next) {
             self.carry_to(line, next);
         }
     }
 
+    /// The lines of a cluster become lines of their own in the successor only if that has so many times as many: plain stores rely on it (J3).
+    fn assert_carries(&self, next: &Self) {
+        let times = next.lines() / self.lines();
+        let is_power = times.is_power_of_two() && times >= FACTOR;
+        assert!(is_power && next.lines() == times * self.lines(), "J3: sizes that do not fit");
+        const { assert!(FACTOR.is_power_of_two()) };
+    }
+
     /// Moves the clusters that begin in a chunk, alone (J3 in `together`).
     pub(crate) fn move_clusters(&self, chunk: usize, next: &Self) {
+        self.assert_carries(next);
         let lines = self.lines.len();
         let range = self.chunk(chunk);
         let (mut copied, mut any_frozen) = (0, false);
@@ -436,6 +446,7 @@ impl Table {
 
     /// Moves the one cluster of a ring without a gap, alone and after everybody has tried (J3).
     pub(crate) fn move_ring(&self, next: &Self) {
+        self.assert_carries(next);
         // ORDERING: Relaxed, as in `move_clusters`.
         if !self.any_frozen.load(Ordering::Relaxed) {
             self.words().for_each(|word| next.place(word));
@@ -485,38 +496,5 @@ impl Table {
 impl Drop for Table {
     fn drop(&mut self) {
         self.account.give_back(self.bytes());
-    }
-}
-
-#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
-mod tests {
-    use super::super::ground::Ground;
-    use super::*;
-    use crate::region::Pages;
-
-    /// A later line may still have an EMPTY, but somebody else may be putting the same key into the successor already.
-    #[test]
-    fn a_probe_ends_at_a_sealed_line() {
-        const LINES: usize = 4;
-        let account = Arc::new(Account::new(None));
-        account.book_table(Table::bytes_for(LINES * LINE)).unwrap();
-        let lines =
-            Ground::new(Pages::default(), &account).lines(0, 0, |_| Some(LINES), 1).unwrap();
-        let (split, slots) = (Split::new(32, 0), LINES * LINE);
-        let plan = Plan { slots, before: 0, max_load: 0.75, growths: 0, birth: 0 };
-        let table = Table::try_new(plan, split, lines, &account).unwrap();
-        for quarter in 0..LINES as u64 {
-            let tag = split.tag(quarter << 62 | 1 << 40);
-            let words: Vec<_> = (1..=2 * quarter).map(|id| tag | id).collect();
-            words.iter().for_each(|&word| table.copy_in(word, |_| ()));
-            let look = || table.look(&mut table.walk(tag), tag, |_| false);
-            let Seen::Empty(gap) = look() else { panic!("there is room") };
-            let mut sealed = Vec::new();
-            assert!(table.seal(split.home(tag, LINES), |word| sealed.push(word)));
-            assert_eq!(sealed, words);
-            assert_eq!(look(), Seen::Never);
-            // Who has looked before comes too late (T4).
-            assert!(!Table::take_at(table.home(tag), gap, tag | 99));
-        }
     }
 }
