@@ -1,4 +1,7 @@
 //! Walking over the records: over slots, not arenas, so that only what is in the set is seen.
+//!
+//! **V1.** A walk has a seat of its own, which is inside from before the first table was loaded until the walk is dropped, and holds everything: it has no quiet point. So the tables stay, on
+//! whatever thread the walk is; a walk that was forgotten holds back what the set leaves.
 
 use super::core::Core;
 use super::inner::Inner;
@@ -7,7 +10,7 @@ use super::table::Table;
 use super::word::Split;
 use super::{RecordId, SeenSet};
 use crate::migrate::Restart;
-use crate::reclaim::Section;
+use crate::reclaim::{Access, QuietHandle, Section};
 use crate::sync::Ordering;
 use crate::sync::line::LINE;
 use std::fmt;
@@ -15,6 +18,11 @@ use std::iter::FusedIterator;
 use std::marker::PhantomData;
 
 /// An iterator over the records of a set, by [`SeenSet::iter`].
+///
+/// ```
+/// fn sent<T: Send>() {}
+/// sent::<quintet::seen_set::Iter<'_, String, std::hash::RandomState>>();
+/// ```
 pub struct Iter<'s, R: Record + ?Sized, S> {
     /// Nothing, in a set that was never used.
     inside: Option<(&'s Inner<R>, Words<'s>)>,
@@ -51,13 +59,13 @@ impl<R: Record + ?Sized, S> FusedIterator for Iter<'_, R, S> {}
 #[derive(Debug)]
 pub(super) struct Words<'s> {
     core: &'s Core,
-    /// Holds back every table retired from here on.
-    section: Section<'s>,
+    /// Holds back every table retired from here on (V1).
+    seat: QuietHandle,
     segment: usize,
     stretch: Option<Stretch>,
 }
 
-/// What is left of the lines in which a segment's words lie. The section keeps the table in place.
+/// What is left of the lines in which a segment's words lie. The seat of the walk keeps the table in place.
 #[derive(Debug)]
 struct Stretch {
     table: *const Table,
@@ -72,6 +80,9 @@ struct Stretch {
     /// The only segment whose words count, of a small table.
     of: Option<usize>,
 }
+
+// SAFETY: the table is shared with all threads that use the set, and is protected by the seat of the walk, which goes along (V1).
+unsafe impl Send for Stretch {}
 
 impl Stretch {
     /// All of a segment's own table.
@@ -88,7 +99,7 @@ impl Stretch {
     }
 
     fn next(&mut self, split: Split) -> Option<u64> {
-        // SAFETY: loaded inside the section, which holds everything and is still open.
+        // SAFETY: loaded while the seat held everything, as it still does (V1); a table that is not retired goes with the set, which the walk borrows.
         let table = unsafe { &*self.table };
         while self.next < self.end {
             let slot = self.next;
@@ -115,14 +126,14 @@ impl Stretch {
 
 impl<'s> Words<'s> {
     pub(super) fn new(core: &'s Core) -> Self {
-        let section = core.pin();
-        section.hold_all();
-        Self { core, section, segment: 0, stretch: None }
+        let seat = core.domain.join_quiet();
+        seat.section().hold_all();
+        Self { core, seat, segment: 0, stretch: None }
     }
 
     /// Where the words of a segment lie, its growth ended. Everything inserted before is there.
     fn open(&self, segment: usize) -> Result<Option<Stretch>, Restart> {
-        let (core, section) = (self.core, &self.section);
+        let (core, section) = (self.core, &self.seat.section());
         if let Some(table) = core.settle(section, segment)? {
             return Ok(Some(Stretch::whole(table)));
         }
