@@ -34,11 +34,11 @@ pub(super) trait Kind<X> {
     fn hash(&self, item: &X) -> u64;
     /// Where the record of an id lies; somewhere for the id 0.
     fn locate(&self, id: u64) -> *const u8;
-    /// Whether the record at a place is this one.
+    /// Whether the record of a word, at a place, is this one.
     ///
     /// # Safety
-    /// `locate` gave the place for a word of the set.
-    unsafe fn is_at(&self, place: *const u8, item: &X) -> bool;
+    /// It is a word of the set, and `locate` gave the place for its id.
+    unsafe fn is_at(&self, word: u64, place: *const u8, item: &X) -> bool;
     /// The way of a record into the set. If it gets there as a new one, the item's bits are the set's.
     fn entry<'x>(&'x self, item: &'x X) -> Result<impl Entry + 'x, SeenError>;
     fn tell(&mut self, outcome: Outcome);
@@ -356,7 +356,7 @@ impl Core {
     ) -> Option<Outcome> {
         if way.word != 0 {
             // SAFETY: the word was found in the set, and this is its record's place.
-            let same = unsafe { kind.is_at(way.place, item) };
+            let same = unsafe { kind.is_at(way.word, way.place, item) };
             return same.then_some(Outcome { word: way.word, new: false }); // (K2)
         }
         self.insert_at(worker, turned, way.aim?, way.gap, &mut kind.entry(item).ok()?) // (K3)
