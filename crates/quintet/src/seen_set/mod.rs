@@ -38,6 +38,8 @@ mod loom_tests;
 #[cfg(all(test, quintet_shuttle, not(quintet_loom)))]
 mod shuttle_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod small_tests;
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod table_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
