@@ -284,7 +284,7 @@ impl Core {
                 Ok(outcome)
             }
             Usual::Error(error) => Err(error),
-            Usual::Not | Usual::Beyond => self.insert_unusual(worker, segment, tag, entry),
+            Usual::Not | Usual::Beyond => self.insert_otherwise(worker, segment, tag, entry),
         }
     }
 
@@ -303,10 +303,6 @@ impl Core {
                 let walk = (table, table.walk(tag));
                 Self::insert_along(worker, |desk| self.pending(desk, segment), walk, tag, entry)
             }
-            Ok(None) => match self.roots.small().follow(section) {
-                Ok(Some(table)) => self.insert_small(worker, table, segment, tag, entry),
-                _ => Usual::Not,
-            },
             _ => Usual::Not,
         }
     }

@@ -19,7 +19,11 @@ impl Core {
     ) -> Result<Outcome, SeenError> {
         let section = worker.access.section();
         let outcome = loop {
-            match self.insert_usual(worker, &section, segment, tag, entry) {
+            let told = match self.insert_usual(worker, &section, segment, tag, entry) {
+                Usual::Not => self.insert_small(worker, &section, segment, tag, entry),
+                told => told,
+            };
+            match told {
                 Usual::Done(outcome) => break Ok(outcome),
                 Usual::Reported(outcome, due) => {
                     drop(section);

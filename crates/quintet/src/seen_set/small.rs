@@ -32,7 +32,7 @@ use super::ground::Lines;
 use super::table::{Plan, Seen, Table, room_of};
 use super::word::Split;
 use crate::migrate::Restart;
-use crate::reclaim::Section;
+use crate::reclaim::{Access, Check, Section};
 use crate::sync::MODEL;
 use crate::sync::line::LINE;
 
@@ -139,19 +139,54 @@ impl Core {
         Ok(table)
     }
 
-    /// The usual case of an insert while its segment is in the small chain.
+    /// The usual case of a small set, or every other case. A call of its own, so that large sets keep in registers what they have there.
     #[inline(never)]
+    pub(super) fn insert_otherwise<E: Entry>(
+        &self,
+        worker: &Worker,
+        segment: usize,
+        tag: u64,
+        entry: &mut E,
+    ) -> Result<Outcome, SeenError> {
+        let told = match worker.access.usual() {
+            Some(section) => {
+                let told = self.insert_small(worker, &section, segment, tag, entry);
+                if !E::USER {
+                    section.leave_alone();
+                }
+                told
+            }
+            None => Usual::Not,
+        };
+        match told {
+            Usual::Done(outcome) => Ok(outcome),
+            Usual::Reported(outcome, due) => {
+                self.see_to(worker, segment, due);
+                Ok(outcome)
+            }
+            Usual::Error(error) => Err(error),
+            Usual::Not | Usual::Beyond => self.insert_unusual(worker, segment, tag, entry),
+        }
+    }
+
+    /// The usual case of a small set: the segment is in the small chain, whose table is not being left.
+    #[inline(always)]
     pub(super) fn insert_small<E: Entry>(
         &self,
         worker: &Worker,
-        table: &Table,
+        section: &impl Check,
         segment: usize,
         tag: u64,
         entry: &mut E,
     ) -> Usual {
-        match table.is_calm() {
-            true => self.insert_narrow(worker, table, segment, tag, entry),
-            false => Usual::Not,
+        let Ok(None) = self.link(segment).follow(section) else {
+            return Usual::Not;
+        };
+        match self.roots.small().follow(section) {
+            Ok(Some(table)) if table.is_calm() => {
+                self.insert_narrow(worker, table, segment, tag, entry)
+            }
+            _ => Usual::Not,
         }
     }
 
