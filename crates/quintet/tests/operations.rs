@@ -1,6 +1,6 @@
 //! The page "operations by table" against the tables: what it says is there compiles, and what it says is not there is not.
 
-use quintet::{Compute, ItemSet, SeenSet, TwinMap, WordMap};
+use quintet::{Compute, ItemSet, SeenPrints, SeenSet, TwinMap, WordMap};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -115,4 +115,17 @@ fn the_page_and_the_tables_agree() {
         assert_eq!(named("x"), present.into_iter().collect(), "{table} has");
         assert_eq!(named(""), absent.into_iter().collect(), "{table} has not");
     }
+}
+
+#[test]
+fn the_page_names_what_fingerprints_have() {
+    let present = has!(set: SeenPrints; contains(&1), insert(&1), contains_many([&1], &mut [false]), insert_many([1]), len(),
+        is_empty(), capacity(), reserve(1), try_reserve(1), memory_bytes(), stats(), fallible(), handle(), owned_handle(),
+        builder);
+    has_not!(SeenPrints; get, contains_key, insert_new, remove, retain, clear, drain, get_many, remove_many, iter, keys,
+        values, shrink_to_fit, flush, pin, quiet_handle);
+    let page = include_str!("../docs/operations.md");
+    let line = page.lines().find(|line| line.starts_with("A `SeenPrints`")).expect("its line");
+    let named: BTreeSet<_> = line.split('`').skip(3).step_by(2).collect();
+    assert_eq!(named, present.into_iter().collect());
 }

@@ -321,6 +321,16 @@ fn fingerprints_by_every_way_in() {
         prints.reserve(20_000);
         assert!(prints.capacity() >= 20_000 && (0..5_000).all(|n| prints.contains(&n)));
         assert_eq!((prints.len(), prints.handle().len()), (5_002, 5_002));
+        assert_eq!(
+            (prints.insert_many(["a", "c", "c"]), prints.handle().insert_many(["c", "d"])),
+            (1, 1)
+        );
+        assert_eq!(prints.fallible().insert_many(["d", "e"]), Ok(1));
+        let mut found = [false; 3];
+        prints.contains_many(["e", "f", "a"], &mut found);
+        assert_eq!(found, [true, false, true]);
+        let wrong = AssertUnwindSafe(|| prints.contains_many(["a", "b"], &mut [false; 3]));
+        assert!(catch_unwind(wrong).is_err(), "a place for each record");
         assert!(!format!("{prints:?} {:?}", prints.handle()).contains("0x"));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   id = granule | unit ──▶ directory[granule] ──▶ base ── + unit · stride ──▶ record
-//!   id < NURSERY: slice | unit ──▶ nursery[slice] ──▶ base ── + unit · stride ──▶ record
+//!   id < NURSERY: bundle | slice | unit ──▶ nursery[bundle][slice] ──▶ base ── + unit · stride ──▶ record
 //! ```
 //!
 //! A record takes one unit, or, if records have their own lengths, as many units of 8 bytes as it needs. Granules are runs of
@@ -41,6 +41,11 @@ const SLICE: u64 = if MODEL { 2 } else { 8 };
 /// Ids that are dealt out in slices. The first granule has these ids, and is no other.
 const NURSERY: u64 = if MODEL { 4 } else { 256 };
 const SLICES: usize = (NURSERY / SLICE) as usize;
+/// Slices of a bundle.
+const BUNDLE: usize = if MODEL { 1 } else { 8 };
+
+/// Where the slices of a bundle begin.
+type Bundle = [AtomicPtr<u8>; BUNDLE];
 /// Granules in the first part of the directory; every further part is as large as all before it.
 const FIRST_PART: u64 = if MODEL { 2 } else { 64 };
 /// Parts for 2^40 ids.
@@ -91,8 +96,8 @@ impl Shape {
 pub(crate) struct Arenas {
     /// Part p holds the entries from `FIRST_PART << p` on; the pointer leads to where entry 0 would be.
     directory: [AtomicPtr<AtomicPtr<u8>>; PARTS],
-    /// Where the slices begin.
-    nursery: [AtomicPtr<u8>; SLICES],
+    /// The bundles of slices, each made with its first slice.
+    nursery: [AtomicPtr<Bundle>; SLICES / BUNDLE],
     stride: usize,
     align: usize,
     ids: u64,
@@ -180,9 +185,7 @@ impl Arenas {
     #[inline(always)]
     pub(crate) fn locate(&self, id: u64) -> *mut u8 {
         if id < NURSERY {
-            // ORDERING: Acquire: partner is the Release store in `take_slices`, as below.
-            let base = self.nursery[(id / SLICE) as usize].load(Ordering::Acquire);
-            return base.wrapping_add((id % SLICE) as usize * self.stride);
+            return self.locate_in_nursery(id);
         }
         let (part, entry) = part_of(id / GRANULE);
         // ORDERING: Acquire: partner is the Release store in `enter`, though whoever knows the id has seen it already.
@@ -191,6 +194,33 @@ impl Arenas {
         let entry = unsafe { &*part.wrapping_add(entry) };
         let base = entry.load(Ordering::Acquire);
         base.wrapping_add((id % GRANULE) as usize * self.stride)
+    }
+
+    #[inline(always)]
+    fn locate_in_nursery(&self, id: u64) -> *mut u8 {
+        let slice = (id / SLICE) as usize;
+        // ORDERING: Acquire: partner is the Release store in `bundle`, though whoever knows the id has seen it already.
+        let bundle = self.nursery[slice / BUNDLE].load(Ordering::Acquire);
+        // SAFETY: null, which only id 0 meets (R4), or a box that lives as long as the set.
+        let Some(bundle) = (unsafe { bundle.as_ref() }) else { return ptr::null_mut() };
+        // ORDERING: Acquire: partner is the Release store in `take_slices`, as above.
+        let base = bundle[slice % BUNDLE].load(Ordering::Acquire);
+        base.wrapping_add((id % SLICE) as usize * self.stride)
+    }
+
+    /// The bundle of a slice, made when first needed.
+    fn bundle(&self, _: &mut Extents, slice: usize) -> &Bundle {
+        let place = &self.nursery[slice / BUNDLE];
+        // ORDERING: Relaxed: written under the lock, which the caller holds.
+        let mut bundle = place.load(Ordering::Relaxed);
+        if bundle.is_null() {
+            let fresh: Bundle = std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut()));
+            bundle = Box::into_raw(Box::new(fresh));
+            // ORDERING: Release: partner: `locate_in_nursery`.
+            place.store(bundle, Ordering::Release);
+        }
+        // SAFETY: out of a box, which lives as long as the set.
+        unsafe { &*bundle }
     }
 
     /// Takes units from the desk, if there are so many: the id and the place of a record to be written (R2).
@@ -246,8 +276,10 @@ impl Arenas {
         let base = self.buffer(&mut extents, slices * SLICE)?;
         for slice in 0..slices {
             let place = base.wrapping_add((slice * SLICE) as usize * self.stride);
-            // ORDERING: Release: partner: `locate`.
-            self.nursery[(first + slice) as usize].store(place, Ordering::Release);
+            let slice = (first + slice) as usize;
+            let entry = &self.bundle(&mut extents, slice)[slice % BUNDLE];
+            // ORDERING: Release: partner: `locate_in_nursery`.
+            entry.store(place, Ordering::Release);
         }
         extents.slices += slices;
         desk.slices.set(desk.slices.get() + slices);
@@ -267,6 +299,10 @@ impl Arenas {
         let buffer = Buffer::<Raw>::try_new_present(bytes.div_ceil(8), self.pages)
             .inspect_err(|_| self.account.give_back_records(bytes))?;
         let raw = buffer.as_ptr().cast_mut().cast::<u8>();
+        if extents.buffers.is_empty() {
+            // Small sets have few.
+            extents.buffers.reserve_exact(1);
+        }
         extents.buffers.push(buffer);
         Ok(raw.wrapping_add(raw.align_offset(self.align)))
     }
@@ -369,6 +405,14 @@ impl Arenas {
 
 impl Drop for Arenas {
     fn drop(&mut self) {
+        for bundle in &self.nursery {
+            // ORDERING: Relaxed: nobody else is left.
+            let bundle = bundle.load(Ordering::Relaxed);
+            if !bundle.is_null() {
+                // SAFETY: out of a box in `bundle`, freed once, here.
+                drop(unsafe { Box::from_raw(bundle) });
+            }
+        }
         let parts = self.extents.lock().parts;
         for part in (0..PARTS).filter(|part| parts >> part & 1 == 1) {
             // ORDERING: Relaxed: nobody else is left.
@@ -417,7 +461,7 @@ mod tests {
     fn records_keep_their_places() {
         for (stride, align) in [(0, 1), (0, 64), (1, 1), (16, 8), (24, 8), (128, 128), (0, 4096)] {
             let arenas = arenas(stride, align, 1 << 32);
-            let (desk, other) = (Desk::new(1), Desk::new(1));
+            let (desk, other) = (Desk::new(), Desk::new());
             let mut places = Vec::new();
             for round in 0..5_000u64 {
                 let desk = if round % 3 == 0 { &other } else { &desk };
@@ -441,7 +485,7 @@ mod tests {
     #[test]
     fn a_record_larger_than_a_granule_has_its_own_extent() {
         let arenas = arenas(8, 8, 1 << 32);
-        let desk = Desk::new(1);
+        let desk = Desk::new();
         for units in [1, GRANULE, GRANULE * 5 + 1, 1, 3 * GRANULE] {
             let (id, place) = taken(&arenas, &desk, units).unwrap();
             assert_eq!(arenas.locate(id), place);
@@ -453,7 +497,7 @@ mod tests {
     #[test]
     fn ids_end_with_an_error() {
         let arenas = arenas(8, 8, 2 * GRANULE);
-        let desk = Desk::new(1);
+        let desk = Desk::new();
         let some = (0..4 * GRANULE).filter(|_| taken(&arenas, &desk, 1).is_ok()).count();
         assert_eq!(some as u64, NURSERY - 1 + GRANULE);
         assert_eq!(taken(&arenas, &desk, 1), Err(SeenError::Ids));

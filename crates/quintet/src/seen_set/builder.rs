@@ -1,6 +1,7 @@
 //! How a set is set up.
 
 use super::budget::SeenError;
+use super::roots::MOST;
 use super::word::Split;
 use super::{Record, SeenPrints, SeenSet};
 use crate::hasher::DefaultHashBuilder;
@@ -42,8 +43,10 @@ pub(crate) struct Settings {
     pub(crate) wait_report: Option<Duration>,
     /// The length of all byte strings.
     pub(crate) width: Option<usize>,
-    /// Growths that the capacity asked for has saved.
+    /// Growths of the first tables, which the capacity asked for has saved.
     pub(crate) first_growths: u32,
+    /// The first table is a small one.
+    pub(crate) starts_small: bool,
     pub(crate) segment_bits: u8,
     pub(crate) id_bits: u8,
     pub(crate) growth: Growth,
@@ -64,6 +67,7 @@ impl Settings {
         wait_report: Self::REPORT,
         width: None,
         first_growths: 0,
+        starts_small: !MODEL,
         segment_bits: if MODEL { 0 } else { 6 },
         id_bits: 32,
         growth: Growth::Spread,
@@ -114,12 +118,18 @@ impl Wishes {
         let usual = if self.settings.is_wide() { 256 } else { 64 };
         let segments = match self.settings.growth {
             Growth::Together => 1,
-            Growth::Spread if MODEL => 1,
-            Growth::Spread => self.shards.unwrap_or(usual).clamp(1, 256).next_power_of_two(),
+            Growth::Spread if MODEL => self.shards.unwrap_or(1),
+            Growth::Spread => self.shards.unwrap_or(usual).clamp(1, MOST).next_power_of_two(),
         };
         let segment_bits = segments.ilog2() as u8;
         let settings = Settings { segment_bits, id_bits, ..self.settings };
-        Ok(Settings { first_growths: settings.growths_for(self.capacity)?, ..settings })
+        let small = settings.small_growths_for(self.capacity);
+        let small = small.filter(|_| settings.starts_small && !settings.is_together());
+        let first_growths = match small {
+            Some(growths) => growths,
+            None => settings.growths_for(self.capacity)?,
+        };
+        Ok(Settings { first_growths, starts_small: small.is_some(), ..settings })
     }
 
     /// Whether tables are made at once: small ones are made when needed.
@@ -178,7 +188,7 @@ macro_rules! options {
             self
         }
 
-        /// Into how many shards the set is divided, each growing by itself: a power of two up to 256, by default 64 (256 for
+        /// Into how many shards the set is divided once it is not small any more, each growing by itself: a power of two up to 256, by default 64 (256 for
         /// [`Ids::Wide`]). Others are rounded up. `Growth::Together` has one.
         pub fn shards(mut self, shards: usize) -> Self {
             self.wishes.shards = Some(shards);
@@ -251,6 +261,15 @@ impl<R: Record + ?Sized, S> SeenSetBuilder<R, S> {
     pub fn try_build(self) -> Result<SeenSet<R, S>, SeenError> {
         let settings = self.wishes.settings(self.wishes.settings.id_bits)?;
         SeenSet::set_up(settings, self.hasher, self.wishes.is_large())
+    }
+}
+
+#[cfg(all(test, any(quintet_loom, quintet_shuttle)))]
+impl<R: Record + ?Sized, S> SeenSetBuilder<R, S> {
+    /// Starts small, as sets do where no model checker counts the steps.
+    pub(super) fn small(mut self) -> Self {
+        self.wishes.settings.starts_small = true;
+        self
     }
 }
 

@@ -1,4 +1,4 @@
-//! How the words of a table get into a successor that is twice as large: by plain stores, whoever else does the same.
+//! How the words of a table get into a successor that is [`FACTOR`] times as large: by plain stores, whoever else does the same. Here for the factor 2.
 //!
 //! ```text
 //!   T:  ─gap─┤ a │ a+1 │ ... │ b ├─gap─        a cluster: full lines, and the one with a gap that ends it
@@ -16,6 +16,7 @@
 //! **D4.** Nobody stores by exchange into a line x of S before he has carried the cluster of line x/2 of T himself, as far as D3 says. So what he finds EMPTY nobody is going to
 //! store a word into by D2: by D1 the words that go to x are that cluster's.
 
+use super::grow::FACTOR;
 use super::table::Table;
 use crate::sync::line::LINE;
 use crate::sync::{MODEL, Ordering};
@@ -27,14 +28,14 @@ pub(super) const REACH: usize = if MODEL { 2 } else { 32 };
 struct Fill {
     /// The line of T at which the cluster begins.
     start: usize,
-    /// Slots in use, by line of S from `2 * start` on; of lines that the cluster has reached.
-    used: [u8; 2 * REACH],
+    /// Slots in use, by line of S from `FACTOR * start` on; of lines that the cluster has reached.
+    used: [u8; FACTOR * REACH],
 }
 
 impl Table {
-    /// The successor has twice as many lines: words are carried, not copied one by one.
-    pub(super) fn is_doubled_by(&self, next: &Self) -> bool {
-        next.lines() == 2 * self.lines()
+    /// The successor has [`FACTOR`] times as many lines: words are carried, not copied one by one (D1).
+    pub(super) fn is_carried_to(&self, next: &Self) -> bool {
+        next.lines() == FACTOR * self.lines()
     }
 
     /// The line at which the cluster of a line begins, if that is near enough (D3).
@@ -77,7 +78,7 @@ impl Table {
     /// Makes line `x` of the successor ready for an exchange (D4).
     pub(super) fn carry_to(&self, x: usize, next: &Self) {
         let lines = self.lines();
-        let Some(start) = self.cluster_of(x / 2) else { return };
+        let Some(start) = self.cluster_of(x / FACTOR) else { return };
         let mut fill = Fill::new(start);
         let mut line = start;
         for _ in 0..REACH.min(lines) {
@@ -91,8 +92,8 @@ impl Table {
     /// Stores the words of a line (D2). True if it has a gap.
     #[inline(always)]
     fn carry_line(&self, line: usize, fill: &mut Fill, next: &Self) -> bool {
-        let at = 2 * fill.distance(line, self.lines());
-        fill.used[at..at + 2].fill(0);
+        let at = FACTOR * fill.distance(line, self.lines());
+        fill.used[at..at + FACTOR].fill(0);
         // A cluster that has not come round the end of T has not come round the end of S.
         match line >= fill.start {
             true => self.carry_words::<false>(line, fill, next),
@@ -102,14 +103,14 @@ impl Table {
 
     #[inline(never)]
     fn carry_words<const ROUND: bool>(&self, line: usize, fill: &mut Fill, next: &Self) -> bool {
-        let (lines, base) = (next.lines(), 2 * fill.start);
+        let (lines, base) = (next.lines(), FACTOR * fill.start);
         self.seal(line, |word| {
             let home = next.home_of(word);
             let mut to = if ROUND && home < base { home + lines - base } else { home - base };
-            while usize::from(fill.used[to % (2 * REACH)]) == LINE {
+            while usize::from(fill.used[to % (FACTOR * REACH)]) == LINE {
                 to += 1;
             }
-            let used = &mut fill.used[to % (2 * REACH)];
+            let used = &mut fill.used[to % (FACTOR * REACH)];
             let x = if ROUND && base + to >= lines { base + to - lines } else { base + to };
             let place = &next.line(x).words()[usize::from(*used) % LINE];
             *used += 1;
@@ -126,7 +127,7 @@ impl Table {
 
 impl Fill {
     fn new(start: usize) -> Self {
-        Self { start, used: [0; 2 * REACH] }
+        Self { start, used: [0; FACTOR * REACH] }
     }
 
     /// Lines between the beginning of the cluster and a line of it.

@@ -4,6 +4,8 @@
 //!   hash ──top bits──▶ segment ── root ──▶ T ──next──▶ S        S exists only while T is left for it
 //! ```
 //!
+//! Small sets have one such chain for all segments: see `roots` and `small`.
+//!
 //! An insert probes T to its end and only then S:
 //!
 //! ```text
@@ -34,6 +36,7 @@ use super::budget::{Account, SeenError};
 use super::builder::Settings;
 use super::desk::Desk;
 use super::ground::Ground;
+use super::roots::Roots;
 use super::table::{Seen, Table, Walk};
 use super::together::Meeting;
 use super::word::Split;
@@ -80,6 +83,8 @@ pub(super) enum Usual {
     Reported(Outcome, bool),
     /// The case is another one; nothing has happened.
     Not,
+    /// The id does not fit a small set; nothing has happened (Q8).
+    Beyond,
     Error(SeenError),
 }
 
@@ -113,7 +118,7 @@ impl From<SeenError> for Stop {
 
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(super) roots: Box<[Link<Table>]>,
+    pub(super) roots: Roots,
     pub(super) split: Split,
     pub(super) settings: Settings,
     pub(super) domain: Domain,
@@ -123,7 +128,7 @@ pub(crate) struct Core {
     /// Workers for those who have no handle (L1 of `lend`).
     pub(super) idle: Mutex<Vec<Worker>>,
     /// `Growth::Together`.
-    pub(super) meeting: Option<Meeting>,
+    pub(super) meeting: Option<Box<Meeting>>,
     /// Growths completed.
     pub(super) growths: AtomicU64,
     /// Inserts that had to move all the rest of a table.
@@ -154,12 +159,14 @@ impl Worker {
     fn is_worth_it(&self, account: &Account) -> bool {
         let backlog = self.access.backlog_bytes();
         self.untidy.set(!MODEL && backlog > 0);
-        self.untidy.get() && backlog * KEPT_SHARE >= account.tables()
+        self.untidy.get() && backlog >= KEPT.max(account.tables() / KEPT_SHARE)
     }
 }
 
 /// A handle may keep this part of all table bytes to itself, left but not yet given back.
 const KEPT_SHARE: usize = 64;
+/// And so many bytes: what the tables of a small set leave is not worth a barrier for each.
+const KEPT: usize = 16 << 10;
 
 impl Worker {
     /// There are tables to free.
@@ -180,11 +187,13 @@ impl Worker {
 impl Core {
     pub(crate) fn new(settings: Settings) -> Self {
         let split = settings.split();
-        // SAFETY: only sections of the set's domain lead here, and all that they find is used inside of them (M12).
-        let root = |_| unsafe { Link::empty() };
+        let roots = Roots::new(1 << split.segment_bits);
+        if !settings.starts_small {
+            roots.make_row();
+        }
         let account = Arc::new(Account::new(Some(settings.budget)));
         Self {
-            roots: (0..1usize << split.segment_bits).map(root).collect(),
+            roots,
             split,
             settings,
             domain: Domain::new(),
@@ -192,7 +201,7 @@ impl Core {
             account,
             desks: Roster::new(),
             idle: Mutex::new(Vec::new()),
-            meeting: settings.is_together().then(|| Meeting::new(settings.wait_report)),
+            meeting: settings.is_together().then(|| Box::new(Meeting::new(settings.wait_report))),
             growths: AtomicU64::new(0),
             stragglers: AtomicU64::new(0),
         }
@@ -200,14 +209,14 @@ impl Core {
 
     /// A worker for a handle of the calling thread.
     pub(crate) fn join(&self) -> Worker {
-        self.worker(self.meeting.as_ref().map_or(0, Meeting::join))
+        self.worker(self.meeting.as_ref().map_or(0, |meeting| meeting.join()))
     }
 
     /// A worker with this place at the meeting.
     pub(super) fn worker(&self, place: usize) -> Worker {
         Worker {
             access: self.domain.join(),
-            desk: Roster::join(&self.desks, || Desk::new(self.roots.len())),
+            desk: Roster::join(&self.desks, Desk::new),
             place: Cell::new(place),
             untidy: Cell::new(false),
         }
@@ -220,12 +229,15 @@ impl Core {
         sum
     }
 
-    /// The link to the table of a segment that [`Split::segment`] has named.
+    /// The link to the table of a segment.
     #[inline(always)]
     pub(super) fn link(&self, segment: usize) -> &Link<Table> {
-        debug_assert!(segment < self.roots.len());
-        // SAFETY: a segment is a number of `segment_bits` bits, and there are so many roots.
-        unsafe { self.roots.get_unchecked(segment) }
+        self.roots.link(segment)
+    }
+
+    /// The link to the first table of a segment's chain, or of the small one.
+    pub(super) fn root(&self, segment: usize) -> &Link<Table> {
+        if segment == self.small() { self.roots.small() } else { self.roots.link(segment) }
     }
 
     /// Takes a record in, or finds it; in a section that is open already, if there is one.
@@ -272,7 +284,7 @@ impl Core {
                 Ok(outcome)
             }
             Usual::Error(error) => Err(error),
-            Usual::Not => self.insert_unusual(worker, segment, tag, entry),
+            Usual::Not | Usual::Beyond => self.insert_otherwise(worker, segment, tag, entry),
         }
     }
 
@@ -286,24 +298,30 @@ impl Core {
         tag: u64,
         entry: &mut impl Entry,
     ) -> Usual {
-        let Ok(Some(table)) = self.link(segment).follow(section) else {
-            return Usual::Not;
-        };
-        Self::insert_along(worker, segment, (table, table.walk(tag)), tag, entry)
+        match self.link(segment).follow(section) {
+            Ok(Some(table)) if table.is_calm() => {
+                let walk = (table, table.walk(tag));
+                Self::insert_along(worker, |desk| self.pending(desk, segment), walk, tag, entry)
+            }
+            _ => Usual::Not,
+        }
     }
 
-    /// The usual case, from where a probe stands.
+    /// What a desk has inserted into a segment, and has told no table of.
     #[inline(always)]
-    pub(super) fn insert_along(
-        worker: &Worker,
-        segment: usize,
+    pub(super) fn pending<'d>(&self, desk: &'d Desk, segment: usize) -> &'d Cell<u8> {
+        desk.pending(segment, self.roots.len())
+    }
+
+    /// The usual case, in a table that is calm, from where a probe stands.
+    #[inline(always)]
+    pub(super) fn insert_along<'w>(
+        worker: &'w Worker,
+        pending: impl FnOnce(&'w Desk) -> &'w Cell<u8>,
         (table, mut walk): (&Table, Walk),
         tag: u64,
         entry: &mut impl Entry,
     ) -> Usual {
-        if !table.is_calm() {
-            return Usual::Not;
-        }
         loop {
             match table.look(&mut walk, tag, |word| entry.same(word)) {
                 Seen::Same(word) => return Usual::Done(Outcome { word, new: false }),
@@ -314,7 +332,7 @@ impl Core {
                     };
                     if table.take(walk, slot, word) {
                         let outcome = Outcome { word, new: true };
-                        return match Self::count(worker, segment, table) {
+                        return match Self::count(worker, pending(&worker.desk), table) {
                             None => Usual::Done(outcome),
                             Some(due) => Usual::Reported(outcome, due),
                         };
@@ -346,7 +364,7 @@ impl Core {
             return None;
         }
         let segment = self.split.segment(turned);
-        if let Some(due) = Self::count(worker, segment, table) {
+        if let Some(due) = Self::count(worker, self.pending(&worker.desk, segment), table) {
             self.see_to(worker, segment, due);
         }
         Some(Outcome { word, new: true })
@@ -354,9 +372,8 @@ impl Core {
 
     /// Counts a record that was inserted into `table`. If the handle has reported what it has counted: whether the table should be left.
     #[inline(always)]
-    pub(super) fn count(worker: &Worker, segment: usize, table: &Table) -> Option<bool> {
+    pub(super) fn count(worker: &Worker, place: &Cell<u8>, table: &Table) -> Option<bool> {
         worker.desk.count_insert();
-        let place = worker.desk.pending(segment);
         let pending = u32::from(place.get()) + 1;
         if pending < table.batch() {
             place.set(pending as u8);
@@ -372,7 +389,8 @@ impl Core {
     pub(super) fn see_to(&self, worker: &Worker, segment: usize, due: bool) {
         if due {
             let section = worker.access.section();
-            if let Ok(Some(table)) = self.roots[segment].follow(&section) {
+            let segment = if self.link(segment).is_empty() { self.small() } else { segment };
+            if let Ok(Some(table)) = self.root(segment).follow(&section) {
                 self.consider_growing(&section, segment, table);
             }
         }
@@ -404,7 +422,10 @@ impl Core {
         tag: u64,
         same: &mut impl FnMut(u64) -> bool,
     ) -> Result<Option<u64>, Restart> {
-        let mut table = self.roots[segment].follow(section)?;
+        let mut table = self.link(segment).follow(section)?;
+        if table.is_none() {
+            return self.find_small(section, segment, tag, same);
+        }
         while let Some(here) = table {
             match here.look(&mut here.walk(tag), tag, &mut *same) {
                 Seen::Same(word) => return Ok(Some(word)),
@@ -419,14 +440,5 @@ impl Core {
     #[inline]
     pub(crate) fn pin(&self) -> Section<'_> {
         self.domain.pin()
-    }
-}
-
-impl Drop for Core {
-    fn drop(&mut self) {
-        for root in &mut self.roots {
-            // SAFETY: alone; each table of the chain is behind one link, and what has left it belongs to the domain.
-            unsafe { root.drop_chain(Table::next_mut) };
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::arena::Extent;
 use crate::sync::{AtomicU64, Ordering};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::ptr;
 
 /// A handle's place in the arenas and in the books. Stays in the roster when its owner leaves, and the next owner goes on.
@@ -18,8 +18,10 @@ pub(crate) struct Desk {
     pub(super) granules: Cell<u64>,
     /// What is left of the last extent that no table has left.
     pub(super) aside: Cell<Extent>,
-    /// Inserts per segment that no table has been told of; fewer than the largest batch.
-    pending: Box<[Cell<u8>]>,
+    /// Inserts into small tables that none has been told of; fewer than the largest batch.
+    small: Cell<u8>,
+    /// The same per segment, made with the first insert into one.
+    pending: OnceCell<Box<[Cell<u8>]>>,
 }
 
 // SAFETY: the cells belong to the owner of the desk, of which there is one at a time; a roster hands them over in order.
@@ -28,8 +30,7 @@ unsafe impl Sync for Desk {}
 unsafe impl Send for Desk {}
 
 impl Desk {
-    /// A desk of a set with so many segments.
-    pub(crate) fn new(segments: usize) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             inserted: AtomicU64::new(0),
             place: Cell::new(ptr::null_mut()),
@@ -38,7 +39,8 @@ impl Desk {
             slices: Cell::new(0),
             granules: Cell::new(0),
             aside: Cell::default(),
-            pending: (0..segments).map(|_| Cell::new(0)).collect(),
+            small: Cell::new(0),
+            pending: OnceCell::new(),
         }
     }
 
@@ -48,12 +50,26 @@ impl Desk {
         self.inserted.store(self.inserted.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// The inserts into a segment, which is one of the set's, that no table has been told of.
+    /// The inserts into one of so many segments that no table has been told of.
     #[inline(always)]
-    pub(crate) fn pending(&self, segment: usize) -> &Cell<u8> {
-        debug_assert!(segment < self.pending.len());
+    pub(crate) fn pending(&self, segment: usize, segments: usize) -> &Cell<u8> {
+        let pending = match self.pending.get() {
+            Some(pending) => pending,
+            None => self.make_pending(segments),
+        };
+        debug_assert!(segment < pending.len());
         // SAFETY: a segment is a number of `segment_bits` bits, and there are so many counters.
-        unsafe { self.pending.get_unchecked(segment) }
+        unsafe { pending.get_unchecked(segment) }
+    }
+
+    #[cold]
+    fn make_pending(&self, segments: usize) -> &[Cell<u8>] {
+        self.pending.get_or_init(|| (0..segments).map(|_| Cell::new(0)).collect())
+    }
+
+    /// The inserts into small tables that none has been told of.
+    pub(crate) fn small(&self) -> &Cell<u8> {
+        &self.small
     }
 
     pub(crate) fn inserted(&self) -> u64 {

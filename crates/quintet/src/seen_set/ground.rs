@@ -99,9 +99,7 @@ impl Ground {
         if let Some(lines) = self.plot(generation, segment, &sizes, segments) {
             return Ok(lines);
         }
-        let len = sizes(segment).ok_or(AllocError::CapacityOverflow)?;
-        let buffer = Buffer::try_new(len, self.pages)?;
-        Ok(Lines { first: buffer.as_ptr(), len, home: Home::Own(buffer), unused: false })
+        Lines::own(sizes(segment).ok_or(AllocError::CapacityOverflow)?, self.pages)
     }
 
     fn plot(
@@ -111,6 +109,11 @@ impl Ground {
         sizes: &impl Fn(usize) -> Option<usize>,
         segments: usize,
     ) -> Option<Lines> {
+        // The last segment's is the largest.
+        let most = sizes(segments - 1)?.checked_mul(segments * size_of::<Line>())?;
+        if most < SMALLEST {
+            return None;
+        }
         let mut generations = self.generations.lock();
         let known = generations.iter().find(|(of, _)| *of == number);
         let generation = match known {
@@ -191,6 +194,12 @@ impl Generation {
 }
 
 impl Lines {
+    /// Lines in a buffer of their own, all zero.
+    pub(super) fn own(len: usize, pages: Pages) -> Result<Self, AllocError> {
+        let buffer = Buffer::try_new(len, pages)?;
+        Ok(Self { first: buffer.as_ptr(), len, home: Home::Own(buffer), unused: false })
+    }
+
     /// Gives back one piece from the end. True when the rest goes with the drop.
     ///
     /// # Safety

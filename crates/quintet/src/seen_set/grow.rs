@@ -20,7 +20,7 @@
 //! copies always find a slot. A guest too many completes T first: the one path whose length is that of a table, and it is counted.
 //! **G5.** A failed allocation leaves everything as it was. The insert that cannot do without gets the error; one that only saw
 //! the table filling up goes on, until a tenth of the slots is left.
-//! **G6.** Sizes are `first · 2^(growths + i/n)` for segment i of n, in whole lines, and double exactly from the fifth growth on: at any time the segments stand at different
+//! **G6.** Sizes are `first · FACTOR^growths · 2^(i/n)` for segment i of n, in whole lines, and grow by [`FACTOR`] exactly from the fifth growth on: at any time the segments stand at different
 //! points of their growth, so that the sum of their sizes is steady and one segment's old table is all that is held twice.
 
 use super::budget::SeenError;
@@ -33,26 +33,28 @@ use crate::region::AllocError;
 use crate::sync::line::LINE;
 use crate::sync::{MODEL, Ordering};
 
-/// After so many growths sizes are fine enough for every segment to have its own; from there on they double exactly.
+/// How many times as large the next table of a segment is (G6). What is stored plainly while others store, too, depends on it: D1 of `carry`, J3 of `together`.
+pub(super) const FACTOR: usize = 2;
+
+/// After so many growths sizes are fine enough for every segment to have its own; from there on they grow by [`FACTOR`] exactly.
 const FINE: u32 = if MODEL { 0 } else { 5 };
 
 impl Core {
     /// Slots of segment number `segment` after so many growths (G6).
     pub(super) fn slots_after(&self, segment: usize, growths: u32) -> Result<usize, SeenError> {
         let share = segment as f64 / self.roots.len() as f64;
-        let fine = (Settings::FIRST_SLOTS / LINE) << FINE;
+        let fine = Settings::FIRST_SLOTS / LINE * FACTOR.pow(FINE);
         let lines = (fine as f64 * share.exp2()).ceil() as usize;
         let lines = match growths.checked_sub(FINE) {
-            None => lines >> (FINE - growths),
-            Some(doublings) if doublings + lines.ilog2() >= 32 => {
-                return Err(AllocError::CapacityOverflow.into());
-            }
-            Some(doublings) => lines << doublings,
+            None => Some(lines / FACTOR.pow(FINE - growths)),
+            Some(more) => FACTOR.checked_pow(more).and_then(|times| lines.checked_mul(times)),
         };
-        lines.checked_mul(LINE).ok_or(AllocError::CapacityOverflow.into())
+        // A home is one of 2^32.
+        let lines = lines.filter(|&lines| lines.ilog2() < 32);
+        lines.and_then(|lines| lines.checked_mul(LINE)).ok_or(AllocError::CapacityOverflow.into())
     }
 
-    fn make(
+    pub(super) fn make(
         &self,
         section: &Section<'_>,
         segment: usize,
@@ -60,8 +62,10 @@ impl Core {
         before: Option<&Table>,
     ) -> Result<Box<Table>, SeenError> {
         let before = before.map_or(0, |table| table.plan().slots);
+        if segment == self.small() {
+            return self.make_small(section, growths, before);
+        }
         let plan = Plan {
-            split: self.split,
             slots: self.slots_after(segment, growths)?,
             before,
             max_load: self.settings.max_load,
@@ -74,11 +78,11 @@ impl Core {
         let table = self
             .ground
             .lines(growths, segment, lines, self.roots.len())
-            .and_then(|lines| Table::try_new(plan, lines, &self.account));
+            .and_then(|lines| Table::try_new(plan, self.split, lines, &self.account));
         Ok(table.inspect_err(|_| self.account.give_back(bytes))?)
     }
 
-    /// The first table of a segment, as large as if it had grown so often.
+    /// The first table of a segment, as large as if it had grown so often. There is a row, and nothing in the small chain (Q3).
     #[cold]
     pub(super) fn first_table(
         &self,
@@ -86,8 +90,11 @@ impl Core {
         segment: usize,
         growths: u32,
     ) -> Result<(), SeenError> {
-        let table = self.make(section, segment, growths, None)?;
-        self.roots[segment].set_once(table).unwrap_or_else(Table::discard);
+        let row = self.roots.make_row();
+        if row[segment].is_empty() {
+            let table = self.make(section, segment, growths, None)?;
+            row[segment].set_once(table).unwrap_or_else(Table::discard);
+        }
         Ok(())
     }
 
@@ -95,7 +102,7 @@ impl Core {
     /// table only for its successor.
     pub(super) fn may_leave(&self, segment: usize, table: &Table) -> bool {
         // That the root has reached the table means that its predecessor is complete.
-        self.roots[segment].leads_to(table) && table.next().is_empty()
+        self.root(segment).leads_to(table) && table.next().is_empty()
     }
 
     /// Gives the root a successor, unless it has one (G1): of the size after so many growths, which are more than its own.
@@ -161,7 +168,7 @@ impl Core {
         table: &Table,
         next: &Table,
     ) {
-        let Some(left) = self.roots[segment].advance(table, table.next()) else { return };
+        let Some(left) = self.root(segment).advance(table, table.next()) else { return };
         if self.meeting.is_none() {
             // What was reported to T is in S now. Handles report the rest to S.
             next.add_used(table.used());
@@ -184,7 +191,7 @@ impl Core {
         // ORDERING: Relaxed: a statistic.
         self.stragglers.fetch_add(1, Ordering::Relaxed);
         // Where the root has left the table its successor is complete.
-        while self.roots[segment].leads_to(table) {
+        while self.root(segment).leads_to(table) {
             self.help(section, segment, table, next);
         }
         Stop::Restart
@@ -197,10 +204,10 @@ impl Core {
         segment: usize,
     ) -> Result<Option<&'s Table>, Restart> {
         loop {
-            let Some(table) = self.roots[segment].follow(section)? else { return Ok(None) };
+            let Some(table) = self.root(segment).follow(section)? else { return Ok(None) };
             let Some(next) = table.next().follow(section)? else { return Ok(Some(table)) };
-            if self.meeting.is_some() {
-                // Everything is in the old table until the meeting ends.
+            // Everything is in the old table until the meeting ends, or its share was moved (Q3).
+            if self.meeting.is_some() || next.is_door() {
                 return Ok(Some(table));
             }
             self.help(section, segment, table, next);

@@ -7,7 +7,6 @@ use super::many::GROUP;
 use super::offer::{AsRecord, IntoRecord};
 use super::operations::{operations, refused};
 use super::record::Record;
-use super::together::Meeting;
 use super::{Insertion, RecordId, SeenError, SeenSet, SeenStats};
 use crate::hasher::DefaultHashBuilder;
 use crate::home::Home;

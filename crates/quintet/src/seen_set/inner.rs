@@ -199,7 +199,7 @@ where
         self.at.inner.records.locate(id)
     }
     #[inline(always)]
-    unsafe fn is_at(&self, place: *const u8, (offer, _): &(O, u32)) -> bool {
+    unsafe fn is_at(&self, _: u64, place: *const u8, (offer, _): &(O, u32)) -> bool {
         // SAFETY: the caller's promise.
         offer.is(unsafe { self.at.inner.records.at(place) })
     }

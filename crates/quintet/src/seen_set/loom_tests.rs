@@ -225,6 +225,114 @@ fn loom_seen_many_and_an_insert_meet_at_a_slot() {
     });
 }
 
+/// Keys of the lower segment of two, one of which is in the last line of its share.
+const LOW_LAST: u64 = 0x7f;
+
+/// A small set of two segments that has its door: both are in the small table, in which a slot is free.
+fn with_door() -> (World, Access, [(u64, Insertion); 3]) {
+    let world = World::made_by(SeenSet::builder().small().capacity(2).shards(2));
+    let handle = world.handle();
+    let told = [LOW, HIGH, LOW_LAST].map(|key| insert(&handle, key));
+    assert!(
+        world.set().made().unwrap().core.roots.row().is_some(),
+        "the third has opened the door"
+    );
+    (world, handle, told)
+}
+
+/// Both move the share of one segment, for the same key or for two.
+#[test]
+fn loom_seen_small_two_movers_of_one_share() {
+    for theirs in [LOW_TOO, LOW_LAST - 1] {
+        model(move || {
+            let (world, two, first) = with_door();
+            let one = world.handle();
+            let other = thread::spawn(move || insert(&one, theirs));
+            let ours = insert(&two, LOW_TOO);
+            let theirs = other.join().unwrap();
+            drop(two);
+            world.end(&[first[0], first[1], first[2], ours, theirs]);
+        });
+    }
+}
+
+/// Each moves a share, and one of them leaves the small table, in which the other may still be.
+#[test]
+fn loom_seen_small_two_shares() {
+    model(|| {
+        let (world, two, first) = with_door();
+        let one = world.handle();
+        let other = thread::spawn(move || insert(&one, HIGH + 1));
+        let ours = insert(&two, LOW_TOO);
+        let theirs = other.join().unwrap();
+        drop(two);
+        world.end(&[first[0], first[1], first[2], ours, theirs]);
+    });
+}
+
+/// What was there is found while its share is moved, and all is walked over once.
+#[test]
+fn loom_seen_small_contains_never_misses() {
+    model(|| {
+        let (world, two, first) = with_door();
+        let (one, set) = (world.handle(), world.set());
+        let other = thread::spawn(move || {
+            assert!(one.contains(&Watched::new(LOW_LAST)), "missed while it was moved");
+            let mut walked: Vec<u64> = set.iter().map(|(_, record)| record.0).collect();
+            walked.retain(|key| [LOW, HIGH, LOW_LAST].contains(key));
+            walked.sort_unstable();
+            assert_eq!(walked, [LOW, LOW_LAST, HIGH], "each once");
+        });
+        let ours = insert(&two, LOW_TOO);
+        other.join().unwrap();
+        drop(two);
+        world.end(&[first[0], first[1], first[2], ours]);
+    });
+}
+
+/// The small table is left altogether between two loads of the one that looks (Q4).
+#[test]
+fn loom_seen_small_contains_behind_the_door() {
+    model(|| {
+        let (world, two, first) = with_door();
+        let one = world.handle();
+        let other = thread::spawn(move || one.contains(&Watched::new(LOW_LAST)));
+        let ours = [LOW_TOO, HIGH + 1].map(|key| insert(&two, key));
+        assert!(other.join().unwrap(), "missed behind the door");
+        drop(two);
+        world.end(&[first[0], first[1], first[2], ours[0], ours[1]]);
+    });
+}
+
+/// A key goes into the small table, or not, while another opens the door and moves its share.
+#[test]
+fn loom_seen_small_insert_against_the_door() {
+    model(|| {
+        let world = World::made_by(SeenSet::builder().small().capacity(2).shards(2));
+        let (one, two) = (world.handle(), world.handle());
+        let first = [LOW, HIGH].map(|key| insert(&two, key));
+        let other = thread::spawn(move || insert(&one, LOW_TOO));
+        let ours = [insert(&two, LOW_LAST), insert(&two, LOW_TOO)];
+        let theirs = other.join().unwrap();
+        drop(two);
+        world.end(&[first[0], first[1], ours[0], ours[1], theirs]);
+    });
+}
+
+/// The first small table is made, filled and left for a larger one.
+#[test]
+fn loom_seen_small_grows() {
+    crate::sync::model(1, || {
+        let world = World::made_by(SeenSet::builder().small().shards(2));
+        let (one, two) = (world.handle(), world.handle());
+        let other = thread::spawn(move || insert(&one, LOW));
+        let ours = [LOW_TOO, HIGH, LOW].map(|key| insert(&two, key));
+        let theirs = other.join().unwrap();
+        drop(two);
+        world.end(&[ours[0], ours[1], ours[2], theirs]);
+    });
+}
+
 /// Two members meet; the second wakes the first without a reason before it comes.
 #[test]
 fn loom_seen_rendezvous_with_spurious_wakes() {

@@ -18,7 +18,7 @@
 //! **K5.** No branch of `look` depends on what it reads: lines that arrive late hold up nothing but their own answers.
 
 use super::budget::SeenError;
-use super::core::{Core, Entry, Outcome, Worker};
+use super::core::{Core, Entry, Outcome, Usual, Worker};
 use super::table::Table;
 use crate::reclaim::{Access, Brief, Check, Section};
 use crate::sync::line::{LINE, Line};
@@ -34,11 +34,11 @@ pub(super) trait Kind<X> {
     fn hash(&self, item: &X) -> u64;
     /// Where the record of an id lies; somewhere for the id 0.
     fn locate(&self, id: u64) -> *const u8;
-    /// Whether the record at a place is this one.
+    /// Whether the record of a word, at a place, is this one.
     ///
     /// # Safety
-    /// `locate` gave the place for a word of the set.
-    unsafe fn is_at(&self, place: *const u8, item: &X) -> bool;
+    /// It is a word of the set, and `locate` gave the place for its id.
+    unsafe fn is_at(&self, word: u64, place: *const u8, item: &X) -> bool;
     /// The way of a record into the set. If it gets there as a new one, the item's bits are the set's.
     fn entry<'x>(&'x self, item: &'x X) -> Result<impl Entry + 'x, SeenError>;
     fn tell(&mut self, outcome: Outcome);
@@ -158,7 +158,13 @@ impl Core {
     ) -> Result<(), SeenError> {
         let mut items = items.into_iter();
         if self.meeting.is_some() {
-            return self.one_by_one(worker, items, kind);
+            return self.one_by_one(worker, items, kind).map(drop);
+        }
+        // Inside the caches there is nothing to wait for.
+        while self.roots.row().is_none() {
+            if self.one_by_one(worker, items.by_ref().take(GROUP), kind)? < GROUP {
+                return Ok(());
+            }
         }
         let mut groups = Groups { first: Group::new(), other: Group::new(), is_last: false };
         loop {
@@ -186,15 +192,17 @@ impl Core {
         self.run(worker, &worker.access.section(), items, kind, groups)
     }
 
-    /// Among those who meet each must notice that a meeting is called, and looks for itself.
-    #[cold]
+    /// Among those who meet each must notice that a meeting is called, and looks for itself. Returns how many there were.
+    #[inline(never)]
     fn one_by_one<X>(
         &self,
         worker: &Worker,
         items: impl Iterator<Item = X>,
         kind: &mut impl Kind<X>,
-    ) -> Result<(), SeenError> {
+    ) -> Result<usize, SeenError> {
+        let mut count = 0;
         for item in items {
+            count += 1;
             let turned = self.split.turn(kind.hash(&item));
             let outcome = self.insert_long(worker, None::<&Brief<'_>>, turned, &item, kind)?;
             if outcome.new {
@@ -203,7 +211,7 @@ impl Core {
             }
             kind.tell(outcome);
         }
-        Ok(())
+        Ok(count)
     }
 
     /// Works in one section until there is something to hold back (K4): then true, and the first group waits to be finished. False if nothing is left
@@ -348,7 +356,7 @@ impl Core {
     ) -> Option<Outcome> {
         if way.word != 0 {
             // SAFETY: the word was found in the set, and this is its record's place.
-            let same = unsafe { kind.is_at(way.place, item) };
+            let same = unsafe { kind.is_at(way.word, way.place, item) };
             return same.then_some(Outcome { word: way.word, new: false }); // (K2)
         }
         self.insert_at(worker, turned, way.aim?, way.gap, &mut kind.entry(item).ok()?) // (K3)
@@ -371,7 +379,13 @@ impl Core {
         let (segment, tag) = (self.split.segment(turned), self.split.tag(turned));
         let mut entry = kind.entry(item)?;
         let walk = (table, table.walk_on(home));
-        let told = Self::insert_along(worker, segment, walk, tag, &mut entry);
+        let told = match table.is_calm() {
+            true => {
+                let pending = |desk| self.pending(desk, segment);
+                Self::insert_along(worker, pending, walk, tag, &mut entry)
+            }
+            false => Usual::Not,
+        };
         self.conclude(worker, segment, told, tag, &mut entry)
     }
 

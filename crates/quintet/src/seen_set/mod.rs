@@ -20,10 +20,12 @@ mod operations;
 mod prints;
 mod record;
 mod reserve;
+mod roots;
 #[cfg(feature = "serde")]
 mod serde;
 mod set;
 mod slow;
+mod small;
 mod spare;
 mod stats;
 mod table;
@@ -35,6 +37,10 @@ mod word;
 mod loom_tests;
 #[cfg(all(test, quintet_shuttle, not(quintet_loom)))]
 mod shuttle_tests;
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod small_tests;
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod table_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
 

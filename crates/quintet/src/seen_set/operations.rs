@@ -257,7 +257,7 @@ macro_rules! operations {
         /// Under `Growth::Together`: the handles that a growth under way waits for, by number and thread.
         pub fn waiting_for(&self) -> Vec<String> {
             let meeting = self.made().and_then(|inner| inner.core.meeting.as_ref());
-            meeting.map_or_else(Vec::new, Meeting::missing)
+            meeting.map_or_else(Vec::new, |meeting| meeting.missing())
         }
 
         /// The same inserts, with a [`SeenError`] where they would panic.

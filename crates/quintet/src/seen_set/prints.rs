@@ -1,8 +1,10 @@
 //! Fingerprints instead of records.
 
 use super::builder::{SeenPrintsBuilder, Settings};
-use super::core::{Core, Entry, Worker};
+use super::core::{Core, Entry, Outcome, Worker};
+use super::many::{GROUP, Kind};
 use super::stats::SeenStats;
+use super::word::Split;
 use super::{SeenError, lend::Lent};
 use crate::hash::WordMixer;
 use crate::hasher::DefaultHashBuilder;
@@ -13,7 +15,7 @@ use crate::vocabulary::Fallible;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::ops::Deref;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 /// A set that keeps 64-bit fingerprints instead of records: 8 bytes per slot and nothing else, at the price of a small
@@ -92,13 +94,6 @@ impl SeenPrints {
     }
 }
 
-/// The fingerprint of a record as a word, and how it is turned.
-#[derive(Clone, Copy)]
-struct Sought {
-    turned: u64,
-    word: u64,
-}
-
 impl<S> SeenPrints<S> {
     const_where_possible! {
         /// An empty set that hashes by this.
@@ -156,24 +151,67 @@ impl<S> SeenPrints<S> {
 }
 
 impl<S: BuildHasher> SeenPrints<S> {
-    /// The fingerprint of a record: its hash, turned, cut to its top bits. Hashers spread alike records evenly, which is more than chance does; mixed
+    /// The fingerprint of a record: its hash, cut to its top bits. Hashers spread alike records evenly, which is more than chance does; mixed
     /// once more, each bit is like any other, and what is said about omissions holds.
     #[inline(always)]
-    fn sought<Q: Hash + ?Sized>(&self, record: &Q) -> Sought {
+    fn print<Q: Hash + ?Sized>(&self, record: &Q) -> u64 {
         const MIXER: WordMixer = WordMixer::new(0);
-        let split = self.settings.split();
         let hash = MIXER.mix(self.hasher.hash_one(record));
-        let turned = split.turn(hash & u64::MAX << (64 - self.bits));
-        Sought { turned, word: split.print(turned) }
+        self.settings.split().print(hash & u64::MAX << (64 - self.bits))
+    }
+
+    /// The word of that fingerprint.
+    #[inline(always)]
+    fn sought<Q: Hash + ?Sized>(&self, record: &Q) -> u64 {
+        self.settings.split().turn(self.print(record))
     }
 }
 
 /// Takes a fingerprint in. True if it was not there.
 #[inline(always)]
-fn insert(core: &Core, worker: &Worker, sought: Sought) -> Result<bool, SeenError> {
-    let Sought { turned, word } = sought;
-    let outcome = core.insert(worker, None::<&Brief<'_>>, turned, word, &mut Print(word))?;
+fn insert(core: &Core, worker: &Worker, word: u64) -> Result<bool, SeenError> {
+    let outcome = core.insert(worker, None::<&Brief<'_>>, word, word, &mut Print(word))?;
     Ok(outcome.new)
+}
+
+/// Takes fingerprints in that are not turned yet. Returns how many were not there.
+fn insert_many(
+    core: &Core,
+    worker: &Worker,
+    prints: impl Iterator<Item = u64>,
+) -> Result<usize, SeenError> {
+    let mut many = Many { split: core.split, new: 0 };
+    core.insert_many(worker, prints, &mut many)?;
+    Ok(many.new)
+}
+
+/// Fingerprints on their way into the set, many at once.
+struct Many {
+    split: Split,
+    new: usize,
+}
+
+impl Kind<u64> for Many {
+    #[inline(always)]
+    fn hash(&self, print: &u64) -> u64 {
+        *print
+    }
+    #[inline(always)]
+    fn locate(&self, _: u64) -> *const u8 {
+        ptr::null()
+    }
+    #[inline(always)]
+    unsafe fn is_at(&self, word: u64, _: *const u8, print: &u64) -> bool {
+        word == self.split.turn(*print)
+    }
+    #[inline(always)]
+    fn entry<'x>(&'x self, print: &'x u64) -> Result<impl Entry + 'x, SeenError> {
+        Ok(Print(self.split.turn(*print)))
+    }
+    #[inline(always)]
+    fn tell(&mut self, outcome: Outcome) {
+        self.new += usize::from(outcome.new);
+    }
 }
 
 /// The operations, for an `impl` block of the set or its handle.
@@ -254,10 +292,61 @@ macro_rules! operations {
         /// True if a record with this fingerprint was inserted. Linearizable.
         #[inline]
         pub fn contains<Q: Hash + ?Sized>(&self, record: &Q) -> bool {
-            let Sought { turned, word } = self.set().sought(record);
+            let word = self.set().sought(record);
             self.inside().is_some_and(|(core, section)| {
-                core.find(&section, turned, word, |found| found == word).is_some()
+                core.find(&section, word, word, |found| found == word).is_some()
             })
+        }
+    };
+    (many) => {
+        /// [`insert`](Self::insert) of many records, whose waits for memory overlap. Returns how many fingerprints were not there.
+        ///
+        /// ```
+        /// let seen = quintet::SeenPrints::new();
+        /// assert_eq!(seen.insert_many(["a", "b", "a"]), 2);
+        /// ```
+        ///
+        /// # Panics
+        /// As `insert`; what came before the one that was refused is in the set.
+        #[doc(alias = "extend")]
+        pub fn insert_many<Q: Hash>(&self, records: impl IntoIterator<Item = Q>) -> usize {
+            self.fallible().insert_many(records).unwrap_or_else(|error| refused(error))
+        }
+
+        /// [`contains`](Self::contains) of many records, one after the other, whose waits for memory overlap.
+        ///
+        /// ```
+        /// let seen = quintet::SeenPrints::new();
+        /// seen.insert_many(["a", "b"]);
+        /// let mut found = [false; 3];
+        /// seen.contains_many(["b", "c", "a"], &mut found);
+        /// assert_eq!(found, [true, false, true]);
+        /// ```
+        ///
+        /// # Panics
+        /// If there are not as many records as places for the answers. If `Hash` panics, earlier places may be filled.
+        pub fn contains_many<'q, Q: Hash + ?Sized + 'q>(
+            &self,
+            records: impl IntoIterator<Item = &'q Q>,
+            found: &mut [bool],
+        ) {
+            let mut records = records.into_iter();
+            for found in found.chunks_mut(GROUP) {
+                let mut words = [0; GROUP];
+                for word in &mut words[..found.len()] {
+                    let record = records.next().expect("contains_many needs one record per place");
+                    *word = self.set().sought(record);
+                }
+                let Some((core, section)) = self.inside() else {
+                    found.fill(false);
+                    continue;
+                };
+                core.ask_ahead(&section, &words[..found.len()], |_| ptr::null());
+                for (found, &word) in found.iter_mut().zip(&words) {
+                    *found = core.find(&section, word, word, |other| other == word).is_some();
+                }
+            }
+            assert!(records.next().is_none(), "contains_many needs one place per record");
         }
     };
     (fallible) => {
@@ -268,6 +357,16 @@ macro_rules! operations {
             let (core, worker) = self.0.at();
             insert(core, worker.deref(), sought)
         }
+
+        /// As the method of the table, but a refused record is an error: what came before it is in the set, no other is.
+        pub fn insert_many<Q: Hash>(
+            &self,
+            records: impl IntoIterator<Item = Q>,
+        ) -> Result<usize, SeenError> {
+            let prints = records.into_iter().map(|record| self.0.set().print(&record));
+            let (core, worker) = self.0.at();
+            insert_many(core, worker.deref(), prints)
+        }
     };
 }
 
@@ -277,6 +376,7 @@ impl<S> SeenPrints<S> {
 
 impl<S: BuildHasher> SeenPrints<S> {
     operations!(hashing);
+    operations!(many);
 }
 
 impl<S: BuildHasher> Fallible<'_, SeenPrints<S>> {
@@ -289,6 +389,7 @@ impl<S> PrintsHandle<'_, S> {
 
 impl<S: BuildHasher> PrintsHandle<'_, S> {
     operations!(hashing);
+    operations!(many);
 }
 
 impl<S: BuildHasher> Fallible<'_, PrintsHandle<'_, S>> {

@@ -8,7 +8,6 @@ use super::many::GROUP;
 use super::offer::{AsRecord, IntoRecord};
 use super::operations::{operations, refused};
 use super::record::{Record, Records};
-use super::together::Meeting;
 use super::word::Split;
 use super::{Handle, Insertion, RecordId, SeenError, SeenStats};
 use crate::hasher::DefaultHashBuilder;
@@ -55,7 +54,7 @@ use std::sync::Arc;
 /// grows; an insert on the set itself waits only for those that are moving records at this moment, also if its thread has a handle.
 ///
 /// # Growth
-/// By shards, each doubled at three quarters, one after the other; every insert that comes along moves a piece.
+/// One table up to 12,288 records; then by shards, each doubled at three quarters, one after the other. Every insert that comes along moves a piece.
 ///
 /// # Memory
 /// 15 bytes of tables per record on average, at most 18 from 10^5 on, and the records. An empty set has allocated nothing. Nothing shrinks before the set is dropped.

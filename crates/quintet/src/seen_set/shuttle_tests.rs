@@ -26,7 +26,11 @@ type Set = SeenSet<u64, BuildHasherDefault<Spread>>;
 const RECORDS: u64 = 12;
 
 fn life(growth: Growth) {
-    let builder = SeenSet::builder().growth(growth).max_load(0.9).parents(true);
+    life_of(SeenSet::builder().growth(growth));
+}
+
+fn life_of(builder: SeenSetBuilder<u64>) {
+    let builder = builder.max_load(0.9).parents(true);
     let set: Arc<Set> = Arc::new(builder.hasher(Default::default()).build());
     let told = Arc::new(Mutex::new(Vec::new()));
     let threads: Vec<_> = (0..3u64)
@@ -68,6 +72,14 @@ fn life(growth: Growth) {
 #[test]
 fn shuttle_seen_sets_that_grow_spread() {
     schedules(2_000, || life(Growth::Spread));
+}
+
+/// Through every small size into the row, and on there.
+#[test]
+fn shuttle_seen_sets_that_start_small() {
+    for shards in [1, 2, 4] {
+        schedules(1_500, move || life_of(SeenSet::builder().small().shards(shards)));
+    }
 }
 
 #[test]

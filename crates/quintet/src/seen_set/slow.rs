@@ -19,7 +19,11 @@ impl Core {
     ) -> Result<Outcome, SeenError> {
         let section = worker.access.section();
         let outcome = loop {
-            match self.insert_usual(worker, &section, segment, tag, entry) {
+            let told = match self.insert_usual(worker, &section, segment, tag, entry) {
+                Usual::Not => self.insert_small(worker, &section, segment, tag, entry),
+                told => told,
+            };
+            match told {
                 Usual::Done(outcome) => break Ok(outcome),
                 Usual::Reported(outcome, due) => {
                     drop(section);
@@ -28,6 +32,12 @@ impl Core {
                 }
                 Usual::Error(error) => break Err(error),
                 Usual::Not => {}
+                Usual::Beyond => {
+                    if let Err(Stop::Error(error)) = self.leave_small(&section) {
+                        break Err(error);
+                    }
+                    continue;
+                }
             }
             match self.insert_slow(worker, &section, segment, tag, entry) {
                 Ok(outcome) => break Ok(outcome),
@@ -49,15 +59,27 @@ impl Core {
         tag: u64,
         entry: &mut impl Entry,
     ) -> Result<Outcome, Stop> {
-        let Some(table) = self.roots[segment].follow(section)? else {
-            self.first_table(section, segment, self.settings.first_growths)?;
-            return Err(Stop::Restart);
+        let Some(table) = self.link(segment).follow(section)? else {
+            return self.insert_small_slow(worker, section, segment, tag, entry);
         };
         worker.untidy.set(true);
         if self.meeting.is_some() {
             return self.insert_together(worker, section, segment, table, tag, entry);
         }
         let next = table.next().follow(section)?;
+        self.insert_past(worker, section, segment, (table, next), tag, entry)
+    }
+
+    /// An insert into a chain that is growing, or must grow: of a segment, or the small one.
+    pub(super) fn insert_past(
+        &self,
+        worker: &Worker,
+        section: &Section<'_>,
+        segment: usize,
+        (table, next): (&Table, Option<&Table>),
+        tag: u64,
+        entry: &mut impl Entry,
+    ) -> Result<Outcome, Stop> {
         if let Some(next) = next {
             self.help(section, segment, table, next);
         }
@@ -111,7 +133,12 @@ impl Core {
                 Seen::Empty(slot) => {
                     let word = tag | write(entry)?;
                     if next.take(walk, slot, word) {
-                        if Self::count(worker, segment, next) == Some(true) {
+                        let desk = &worker.desk;
+                        let pending = match segment == self.small() {
+                            true => desk.small(),
+                            false => self.pending(desk, segment),
+                        };
+                        if Self::count(worker, pending, next) == Some(true) {
                             self.consider_growing(section, segment, next);
                         }
                         return Ok(Outcome { word, new: true });

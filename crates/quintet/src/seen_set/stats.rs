@@ -35,13 +35,18 @@ impl Core {
     pub(super) fn stats(&self) -> SeenStats {
         let section = self.pin();
         let (mut slots, mut growing, mut probes) = (0, 0, [0; 16]);
-        for segment in 0..self.roots.len() {
+        for segment in 0..=self.small() {
             let chain = self.entrance(&section, segment);
+            let chain: Vec<_> = chain.into_iter().filter(|table| !table.is_door()).collect();
             growing += usize::from(chain.len() > 1);
             slots += chain.iter().map(|table| table.len()).sum::<usize>();
             if let Some(table) = chain.first() {
                 for index in 0..table.len() {
-                    if let Some(word) = table.word_at(index) {
+                    // What has moved out of a small table is counted where it went.
+                    let is_here = |word: &u64| {
+                        segment < self.small() || self.link(self.split.widen(*word).1).is_empty()
+                    };
+                    if let Some(word) = table.word_at(index).filter(is_here) {
                         probes[table.displacement(index, word).min(15)] += 1;
                     }
                 }

@@ -6,7 +6,7 @@
 //! or after a full circle it never will be. The words of a line are read at once, but not at one moment: since slots are written once, a
 //! slot seen FULL stays as it was seen, and the one that ends the probe is looked at again before anything is done with it.
 //! **T2.** A failed exchange looks at the same line again.
-//! **T3.** Words go into a successor of twice the size as `carry` says, into another by `copy_in`, which stores a word where its
+//! **T3.** Words go into a successor of [`FACTOR`] times the size as `carry` says, into another by `copy_in`, which stores a word where its
 //! probe ends, unless it meets the word itself (copied already) or a FROZEN (the predecessor is complete). It never finds the ring full: a successor has room for every record of its
 //! predecessor beside its guests (G4), and once the predecessor is complete every copy finds its word.
 //! **T4.** A line is *sealed* when it is full or its first EMPTY is FROZEN: then it changes no more. For its FULLs are its first slots: whoever stores into
@@ -15,11 +15,12 @@
 
 use super::budget::Account;
 use super::ground::Lines;
+use super::grow::FACTOR;
 use super::word::{EMPTY, FROZEN, Split, is_full};
 use crate::migrate::{Election, Leave, Link, Work};
 use crate::region::AllocError;
 use crate::sync::line::{LINE, Line, Slots};
-use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, CachePadded, MODEL, Ordering};
+use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, MODEL, Ordering};
 use std::ops::Range;
 use std::ptr;
 
@@ -31,7 +32,6 @@ const CHUNK_LINES: usize = CHUNK / LINE;
 /// What a table is made by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    pub(crate) split: Split,
     pub(crate) slots: usize,
     /// Slots of the table before this one, 0 for the first.
     pub(crate) before: usize,
@@ -41,9 +41,9 @@ pub(crate) struct Plan {
     pub(crate) birth: u64,
 }
 
-/// What every probe needs comes first, on one line.
+/// What every probe needs comes first; what is written to while the table is used lies on other lines.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(128))]
 pub(crate) struct Table {
     lines: Lines,
     next: Link<Table>,
@@ -54,15 +54,19 @@ pub(crate) struct Table {
     batch: u32,
     split: Split,
     threshold: usize,
+    account: Arc<Account>,
     plan: Plan,
-    pub(crate) election: Election,
     pub(crate) work: Work,
     /// FULL slots, as far as handles have reported them.
-    used: CachePadded<AtomicUsize>,
+    used: AtomicUsize,
     /// Inserts that came before the predecessor was complete (G4).
     guests: AtomicUsize,
-    account: Arc<Account>,
-    bytes: usize,
+    pub(crate) election: Election,
+}
+
+/// Records that fit into so many slots before the table should be left.
+pub(super) fn room_of(slots: usize, max_load: f64) -> usize {
+    ((slots as f64 * max_load) as usize).clamp(1, slots - 1)
 }
 
 /// Where a probe stands.
@@ -112,13 +116,13 @@ impl Table {
     /// A table whose bytes are booked already; they are given back when it drops.
     pub(crate) fn try_new(
         plan: Plan,
+        split: Split,
         lines: Lines,
         account: &Arc<Account>,
     ) -> Result<Box<Self>, AllocError> {
         debug_assert_eq!(lines.len() * LINE, plan.slots);
         let chunks = plan.slots.div_ceil(CHUNK);
         let refused = |_| AllocError::OutOfMemory { bytes: chunks / 8 };
-        let threshold = (plan.slots as f64 * plan.max_load) as usize;
         Ok(Box::new(Self {
             lines,
             // SAFETY: only sections of the set's domain lead here, and all that they find is used inside of them (M12).
@@ -126,15 +130,14 @@ impl Table {
             closed: AtomicBool::new(false),
             any_frozen: AtomicBool::new(false),
             batch: (plan.slots / 512).clamp(1, 256) as u32,
-            split: plan.split,
-            threshold: threshold.clamp(1, plan.slots - 1),
+            split,
+            threshold: room_of(plan.slots, plan.max_load),
             plan,
             election: Election::new(),
             work: Work::try_new(chunks).map_err(refused)?,
-            used: CachePadded::new(AtomicUsize::new(0)),
+            used: AtomicUsize::new(0),
             guests: AtomicUsize::new(0),
             account: Arc::clone(account),
-            bytes: Self::bytes_for(plan.slots),
         }))
     }
 
@@ -158,7 +161,7 @@ impl Table {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        Self::bytes_for(self.plan.slots)
     }
 
     /// True if the table is as it mostly is: no successor, open for inserts.
@@ -387,7 +390,7 @@ impl Table {
 
     /// Makes a chunk done, beside anybody who does the same (T4).
     pub(crate) fn move_chunk(&self, chunk: usize, next: &Self) {
-        if self.is_doubled_by(next) {
+        if self.is_carried_to(next) {
             return self.carry_chunk(chunk, next);
         }
         for line in self.chunk(chunk) {
@@ -398,13 +401,22 @@ impl Table {
     /// Makes a line of the successor ready for an exchange, while this table is not complete.
     #[inline(always)]
     pub(crate) fn make_ready(&self, line: usize, next: &Self) {
-        if self.is_doubled_by(next) {
+        if self.is_carried_to(next) {
             self.carry_to(line, next);
         }
     }
 
+    /// The lines of a cluster become lines of their own in the successor only if that has so many times as many: plain stores rely on it (J3).
+    fn assert_carries(&self, next: &Self) {
+        let times = next.lines() / self.lines();
+        let is_power = times.is_power_of_two() && times >= FACTOR;
+        assert!(is_power && next.lines() == times * self.lines(), "J3: sizes that do not fit");
+        const { assert!(FACTOR.is_power_of_two()) };
+    }
+
     /// Moves the clusters that begin in a chunk, alone (J3 in `together`).
     pub(crate) fn move_clusters(&self, chunk: usize, next: &Self) {
+        self.assert_carries(next);
         let lines = self.lines.len();
         let range = self.chunk(chunk);
         let (mut copied, mut any_frozen) = (0, false);
@@ -434,6 +446,7 @@ impl Table {
 
     /// Moves the one cluster of a ring without a gap, alone and after everybody has tried (J3).
     pub(crate) fn move_ring(&self, next: &Self) {
+        self.assert_carries(next);
         // ORDERING: Relaxed, as in `move_clusters`.
         if !self.any_frozen.load(Ordering::Relaxed) {
             self.words().for_each(|word| next.place(word));
@@ -441,8 +454,8 @@ impl Table {
         }
     }
 
-    /// Stores a word at the end of its probe. Nobody else writes into that run of lines (J3).
-    fn place(&self, word: u64) {
+    /// Stores a word at the end of its probe. Nobody else writes into that run of lines (J3), or has seen the table (Q3).
+    pub(super) fn place(&self, word: u64) {
         let mut line = self.split.home(word, self.lines.len());
         loop {
             // ORDERING: Relaxed: only this thread writes here.
@@ -482,39 +495,6 @@ impl Table {
 
 impl Drop for Table {
     fn drop(&mut self) {
-        self.account.give_back(self.bytes);
-    }
-}
-
-#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
-mod tests {
-    use super::super::ground::Ground;
-    use super::*;
-    use crate::region::Pages;
-
-    /// A later line may still have an EMPTY, but somebody else may be putting the same key into the successor already.
-    #[test]
-    fn a_probe_ends_at_a_sealed_line() {
-        const LINES: usize = 4;
-        let account = Arc::new(Account::new(None));
-        account.book_table(Table::bytes_for(LINES * LINE)).unwrap();
-        let lines =
-            Ground::new(Pages::default(), &account).lines(0, 0, |_| Some(LINES), 1).unwrap();
-        let (split, slots) = (Split::new(32, 0), LINES * LINE);
-        let plan = Plan { split, slots, before: 0, max_load: 0.75, growths: 0, birth: 0 };
-        let table = Table::try_new(plan, lines, &account).unwrap();
-        for quarter in 0..LINES as u64 {
-            let tag = split.tag(quarter << 62 | 1 << 40);
-            let words: Vec<_> = (1..=2 * quarter).map(|id| tag | id).collect();
-            words.iter().for_each(|&word| table.copy_in(word, |_| ()));
-            let look = || table.look(&mut table.walk(tag), tag, |_| false);
-            let Seen::Empty(gap) = look() else { panic!("there is room") };
-            let mut sealed = Vec::new();
-            assert!(table.seal(split.home(tag, LINES), |word| sealed.push(word)));
-            assert_eq!(sealed, words);
-            assert_eq!(look(), Seen::Never);
-            // Who has looked before comes too late (T4).
-            assert!(!Table::take_at(table.home(tag), gap, tag | 99));
-        }
+        self.account.give_back(self.bytes());
     }
 }

@@ -548,3 +548,40 @@ fn sets_beyond_the_last_mark_search_for_their_records() {
         assert_eq!(set.get(foreign), None);
     }
 }
+
+#[test]
+fn many_fingerprints_are_taken_in_as_single_ones_are() {
+    for growth in GROWTHS {
+        for count in [0, 1, 15, 16, 17, 3_000, 40_000u64] {
+            let (single, many) = (
+                SeenPrints::builder().growth(growth).seed(7).build(),
+                SeenPrints::builder().growth(growth).seed(7).build(),
+            );
+            let expected = repeating(count).filter(|n| single.insert(n)).count();
+            assert_eq!(many.handle().insert_many(repeating(count)), expected);
+            assert_eq!(many.insert_many(repeating(count)), 0);
+            let asked: Vec<_> = (0..count + 40).collect();
+            let mut found = vec![false; asked.len()];
+            many.contains_many(&asked, &mut found);
+            assert!(found.iter().zip(&asked).all(|(&found, &n)| found == (n < count)));
+            many.handle().contains_many(&asked, &mut found);
+            assert!(found.iter().zip(&asked).all(|(&found, &n)| found == (n < count)));
+        }
+    }
+}
+
+#[test]
+fn a_walk_goes_on_on_another_thread() {
+    for records in [1_000, 100_000u64] {
+        let set: SeenSet<u64> = (0..records).collect();
+        let mut walk = set.iter();
+        let here = walk.by_ref().take(500).count();
+        let there = std::thread::scope(|scope| {
+            let more = scope.spawn(|| set.insert_many(records..records * 3));
+            let there = scope.spawn(move || walk.filter(|(_, n)| **n < records).count());
+            more.join().unwrap();
+            there.join().unwrap()
+        });
+        assert_eq!(here + there, records as usize);
+    }
+}

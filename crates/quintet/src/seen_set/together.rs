@@ -129,7 +129,7 @@ impl Core {
     /// Comes to the meeting if one is called: for operations that would not notice.
     #[cold]
     pub(super) fn attend_if_called(&self, worker: &Worker, section: &Section<'_>) {
-        for (segment, root) in self.roots.iter().enumerate() {
+        for (segment, root) in self.roots.make_row().iter().enumerate() {
             let Ok(Some(table)) = root.follow(section) else { continue };
             let Ok(Some(next)) = table.next().follow(section) else { continue };
             self.attend(worker, section, segment, table, next);
@@ -151,7 +151,7 @@ impl Core {
             move_chunks(table, next);
         }
         let mut state = meeting.state.lock();
-        if !self.roots[segment].leads_to(table) {
+        if !self.root(segment).leads_to(table) {
             return; // the round was over before we came: no member, or an old look at the root
         }
         if is_visitor {
@@ -208,7 +208,7 @@ impl Core {
         }
         loop {
             // Somebody has arrived, so there is a growth; the lock keeps it from ending.
-            let Ok(Some(table)) = self.roots[0].follow(&section) else { continue };
+            let Ok(Some(table)) = self.root(0).follow(&section) else { continue };
             let Ok(Some(next)) = table.next().follow(&section) else { continue };
             return self.lead(meeting, state, &section, 0, table, next);
         }

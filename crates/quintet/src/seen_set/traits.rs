@@ -101,13 +101,13 @@ impl<S> fmt::Debug for SeenPrints<S> {
 
 impl<Q: Hash, S: BuildHasher> Extend<Q> for SeenPrints<S> {
     fn extend<I: IntoIterator<Item = Q>>(&mut self, records: I) {
-        records.into_iter().for_each(|record| _ = self.insert(&record));
+        self.insert_many(records);
     }
 }
 
 impl<Q: Hash, S: BuildHasher> Extend<Q> for &SeenPrints<S> {
     fn extend<I: IntoIterator<Item = Q>>(&mut self, records: I) {
-        records.into_iter().for_each(|record| _ = self.insert(&record));
+        self.insert_many(records);
     }
 }
 

@@ -15,6 +15,13 @@
 //! **B2.** The top bits of a hash name the segment, the next ones are the tag; the home, a line, is taken from the top of the
 //! tag and grows with it, so that an old cluster lies in one run of the next table.
 //! **B3.** The home of a FULL word follows from the word: moving it needs no record and no user code.
+//! **B4.** Small tables (`small`) hold all segments. Their words are *narrow*: the hash is not turned, and the tag takes as many bits of the id's field as
+//! name the segment, for which ids must be small. A narrow word and a segment's word follow from each other: both hold the segment's number, the tag and the id.
+//!
+//! ```text
+//!   narrow   ├─ segment ─┼───── tag ─────┼─ id ─┤
+//!   turned               ├───── tag ─────┼─────── id ──────┤        in the table of the segment
+//! ```
 
 use crate::hash;
 
@@ -62,10 +69,37 @@ impl Split {
         turned & self.tag_mask
     }
 
-    /// A whole turned hash as a word, for sets without records. One fingerprint in 2^62 gives way to its neighbour (B1).
+    /// A hash that can be a word itself, turned or not, for sets without records. One fingerprint in 2^62 gives way to its neighbour (B1).
     #[inline(always)]
-    pub(crate) const fn print(self, turned: u64) -> u64 {
-        if turned & !FROZEN == 0 { turned | 1 } else { turned }
+    pub(crate) const fn print(self, hash: u64) -> u64 {
+        let special = FROZEN | FROZEN.rotate_right(self.segment_bits);
+        if hash & !special == 0 { hash | 1 } else { hash }
+    }
+
+    /// How the words of small tables are divided (B4).
+    pub(crate) const fn narrow(self) -> Self {
+        Self::new(self.id_bits.saturating_sub(self.segment_bits), 0)
+    }
+
+    /// The tag of a narrow word, from the tag and the segment of a turned hash (B4).
+    #[inline(always)]
+    pub(crate) const fn narrow_tag(self, tag: u64, segment: usize) -> u64 {
+        (tag | segment as u64).rotate_right(self.segment_bits)
+    }
+
+    /// The word of a segment that says what a narrow word says, and the segment (B4).
+    #[inline(always)]
+    pub(crate) const fn widen(self, narrow: u64) -> (u64, usize) {
+        let split = self.narrow();
+        let turned = self.turn(split.tag(narrow));
+        (self.tag(turned) | split.id(narrow), self.segment(turned))
+    }
+
+    /// The first and the last home of a segment's narrow words among `lines` (B4).
+    pub(crate) const fn share(self, segment: usize, lines: usize) -> (usize, usize) {
+        let first = (segment as u64).rotate_right(self.segment_bits);
+        let narrow = self.narrow();
+        (narrow.home(first, lines), narrow.home(first | u64::MAX >> self.segment_bits, lines))
     }
 
     /// The record of a FULL word.
@@ -134,9 +168,48 @@ mod tests {
         for segment_bits in [0, 6] {
             let split = Split::new(0, segment_bits);
             for hash in [0, 1, 1 << 63, 1 << (63 - segment_bits), u64::MAX, 42] {
-                assert!(is_full(split.print(split.turn(hash))));
+                let print = split.print(hash);
+                assert!(is_full(print) && is_full(split.turn(print)), "{hash:#x}");
+                assert_eq!(split.print(print), print);
             }
-            assert_eq!(split.print(split.turn(42)).rotate_right(segment_bits), 42);
+            assert_eq!(split.print(42), 42);
+        }
+    }
+
+    #[test]
+    fn narrow_words_say_what_the_words_of_segments_say() {
+        for (id_bits, segment_bits) in [(32, 0), (32, 6), (32, 8), (40, 8), (0, 0), (0, 6), (0, 8)]
+        {
+            let split = Split::new(id_bits, segment_bits);
+            let narrow = split.narrow();
+            for hash in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef, 1 << 63, 1 << 57, u64::MAX >> 1] {
+                let hash = if id_bits == 0 { split.print(hash) } else { hash };
+                let turned = split.turn(hash);
+                let (tag, segment) = (split.tag(turned), split.segment(turned));
+                for id in [1, narrow.ids() - 1].map(|id| if id_bits == 0 { 0 } else { id }) {
+                    let word = split.narrow_tag(tag, segment) | id;
+                    assert_eq!(narrow.tag(word), narrow.tag(hash), "{word:#x} {hash:#x}");
+                    assert_eq!(split.widen(word), (tag | id, segment));
+                    assert!(is_full(word));
+                    for lines in [1, 2, 8, 2048] {
+                        let (first, last) = split.share(segment, lines);
+                        assert!((first..=last).contains(&narrow.home(word, lines)));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn shares_are_all_lines_in_order() {
+        for (id_bits, segment_bits) in [(32, 0), (32, 6), (40, 8), (0, 6)] {
+            let split = Split::new(id_bits, segment_bits);
+            for lines in [1, 2, 8, 2048] {
+                let shares: Vec<_> =
+                    (0..1 << segment_bits).map(|segment| split.share(segment, lines)).collect();
+                assert_eq!((shares[0].0, shares.last().unwrap().1), (0, lines - 1));
+                assert!(shares.windows(2).all(|two| two[1].0 - two[0].1 <= 1));
+            }
         }
     }
 }

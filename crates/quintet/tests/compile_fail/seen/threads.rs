@@ -66,8 +66,9 @@ fn an_offline_guard_is_not_sync() {
     sync::<Offline<'static, 'static, u64, RandomState>>(); //~ E0277
 }
 
-fn an_iterator_stays_on_its_thread() {
-    send::<Iter<'static, u64, RandomState>>(); //~ E0277
+fn an_iterator_of_a_set_that_is_not_sync_is_not_send() {
+    send::<Iter<'static, u64, RandomState>>();
+    send::<Iter<'static, u64, Counting>>(); //~ E0277
 }
 
 fn an_iterator_is_not_sync() {
