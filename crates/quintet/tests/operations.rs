@@ -44,10 +44,10 @@ fn in_code() -> Vec<(&'static str, Vec<&'static str>, Vec<&'static str>)> {
     let word = has!(map: Words; get(1), contains_key(1), insert(1, 2), insert_new(1, 2), get_or_insert(1, 2),
         get_or_insert_with(1, || 2), update(1, |v| v), update_or_insert(1, |v| v, 2), update_or_insert_with(1, |v| v, || 2),
         compute(1, |_| Compute::Keep), compare_exchange(1, 2, 3), remove(1), remove_if(1, |_| true), retain(|_, _| true),
-        clear(), drain(), get_many(&[1], &mut [None]), insert_many([(1, 2)]), remove_many([1]), iter(), keys(), values(),
+        clear(), drain(), get_many(&[1], &mut [None]), contains_many(&[1], &mut [false]), insert_many([(1, 2)]), remove_many([1]), iter(), keys(), values(),
         len(), is_empty(), capacity(), reserve(1), try_reserve(1), shrink_to_fit(), memory_bytes(), stats(), flush(),
         fallible(), handle(), pin(), owned_handle(), builder);
-    let word_not = has_not!(Words; contains, contains_many, quiet_handle);
+    let word_not = has_not!(Words; contains, quiet_handle);
     let item = has!(set: Items; get(&1), contains(&1), insert((1, 2)), insert_new((1, 2)), get_or_insert((1, 2)),
         get_or_insert_with(&1, || (1, 2)), update(&1, |i| (1, i.1)), update_or_insert(|i| (1, i.1), (1, 2)),
         update_or_insert_with(&1, |i| (1, i.1), || (1, 2)), compute(&1, |_| Compute::Keep), compare_exchange(&(1, 2), (1, 3)),

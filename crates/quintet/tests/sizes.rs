@@ -28,8 +28,6 @@ static TWIN_SET: TwinSet<String> = TwinSet::new();
 const EMPTY: usize = 128;
 const ONE: usize = 1024;
 const FURTHER: usize = 384;
-/// One entry in a `WordMap`: half of it are the slots of the smallest table, a quarter its header, the rest seat and domain.
-const WORDS_FIRST: usize = 2_304;
 /// One record in a `SeenSet`: a third of it are domain and seat, a third the arenas, the rest table and desk.
 const SEEN_FIRST: usize = 2048;
 const TWIN: usize = 2048;
@@ -92,7 +90,7 @@ fn small_tables_are_small() {
     let (first, further) = first_and_further(WordMap::<u64, u64>::new, |map, key| {
         map.insert(key, key);
     });
-    assert!(first <= WORDS_FIRST && further <= FURTHER, "WordMap: {first}, {further}");
+    assert!(first <= ONE && further <= FURTHER, "WordMap: {first}, {further}");
     println!("WordMap: {first} bytes with one entry, {further} more with each further thread");
     let (first, further) = first_and_further(ItemSet::<Box<Record>>::new, |set, key| {
         set.insert(Record(key));

@@ -141,9 +141,14 @@ fn many_at_a_time() {
         let mut values = vec![Some(1); keys.len()];
         way.get_many(&keys, &mut values);
         assert!(keys.iter().zip(&values).all(|(&key, &value)| value == map.get(key)));
+        let mut there = vec![false; keys.len()];
+        way.contains_many(&keys, &mut there);
+        assert!(values.iter().zip(&there).all(|(value, &there)| value.is_some() == there));
         assert_eq!(way.remove_many(keys), 500);
         assert_eq!(way.remove_many([1, 1, 1]), 1);
         assert_eq!((map.len(), way.iter().count()), (499, 499));
+        assert_eq!(way.fetch_add_many((0..40).map(|key| (key * 20, 1))), 15);
+        assert_eq!((way.get(20), way.get(780), map.len()), (Some(401), Some(1), 514));
     });
 }
 

@@ -34,11 +34,19 @@ const fn inverse(odd: u64) -> u64 {
 }
 
 /// Spreads a seed: a step of the well-known splitmix generator.
-const fn spread(seed: u64) -> u64 {
+pub(crate) const fn spread(seed: u64) -> u64 {
     let mut word = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ (word >> 31)
+}
+
+/// A factor made of `word`. One with few or many ones would leave bits unmixed (M2): then the next is taken.
+pub(crate) const fn odd_factor(mut word: u64) -> u64 {
+    while (word | 1).count_ones() < 24 || (word | 1).count_ones() > 40 {
+        word = spread(word);
+    }
+    word | 1
 }
 
 #[allow(dead_code)]
@@ -46,12 +54,7 @@ impl WordMixer {
     /// The permutation of `seed`.
     pub(crate) const fn new(seed: u64) -> Self {
         let add = spread(seed);
-        let mut word = spread(add);
-        // A factor with few or many ones would leave bits unmixed (M2): take the next.
-        while (word | 1).count_ones() < 24 || (word | 1).count_ones() > 40 {
-            word = spread(word);
-        }
-        let factor = word | 1;
+        let factor = odd_factor(spread(add));
         Self { add, factor, factor_inverse: inverse(factor) }
     }
 

@@ -12,7 +12,7 @@
 pub(crate) mod mixer;
 
 #[allow(unused_imports)] // each family uses its share
-pub(crate) use mixer::WordMixer;
+pub(crate) use mixer::{WordMixer, odd_factor, spread};
 
 /// The start of a 32-bit hash among any number of slots, powers of two or not (H1).
 #[inline(always)]

@@ -6,6 +6,8 @@
 //! **A2.** The books stay with the seat when its owner leaves, and the next owner counts on: nothing that was counted and not yet
 //! reported is lost, however short-lived the accesses are. So the sum is over vacant seats too, and over abandoned ones (Q6).
 //! **A3.** A domain whose seats keep books serves one table.
+//! **A4.** Besides counts a seat keeps two notes for its table, which mean what the table says: a number, 0 for none, and a hint. They stay with the seat as the counts do. Who works with the
+//! number takes it out of the books first and puts it back when it is done. Who does not come back, by a panic, by death or by a fork, leaves books without one.
 
 use crate::sync::{AtomicI64, Ordering};
 use std::cell::Cell;
@@ -18,9 +20,13 @@ pub struct Books {
     /// What `used` and `removed` count for: the table's number among those that its map has made.
     table: Cell<u64>,
     /// Slots used and not yet reported.
-    used: Cell<u32>,
+    used: Cell<u8>,
     /// Entries removed and not yet reported.
-    removed: Cell<u32>,
+    removed: Cell<u8>,
+    /// The table's hint for this seat (A4).
+    hint: Cell<u8>,
+    /// The table's number for this seat (A4).
+    number: Cell<u32>,
 }
 
 impl Books {
@@ -30,7 +36,31 @@ impl Books {
             table: Cell::new(u64::MAX),
             used: Cell::new(0),
             removed: Cell::new(0),
+            hint: Cell::new(0),
+            number: Cell::new(0),
         }
+    }
+
+    /// Takes the number out (A4). 0: there is none.
+    pub fn take_number(&self) -> u32 {
+        self.number.take()
+    }
+
+    /// Puts the number back, or the first one in.
+    pub fn put_number(&self, number: u32) {
+        self.number.set(number);
+    }
+
+    /// The hint.
+    #[inline(always)]
+    pub fn hint(&self) -> u8 {
+        self.hint.get()
+    }
+
+    /// Changes the hint.
+    #[inline(always)]
+    pub fn set_hint(&self, hint: u8) {
+        self.hint.set(hint);
     }
 
     /// Counts entries that came, or, below 0, went.
@@ -48,28 +78,29 @@ impl Books {
 
     /// Counts a slot of `table` as used; a full batch is handed out to be reported.
     #[inline(always)]
-    pub fn count_used(&self, table: u64, batch: u32) -> Option<usize> {
+    pub fn count_used(&self, table: u64, batch: u8) -> Option<usize> {
         self.count(table, &self.used, batch)
     }
 
     /// Counts a removal from `table`; a full batch is handed out to be reported.
     #[inline(always)]
-    pub fn count_removed(&self, table: u64, batch: u32) -> Option<usize> {
+    pub fn count_removed(&self, table: u64, batch: u8) -> Option<usize> {
         self.count(table, &self.removed, batch)
     }
 
     #[inline(always)]
-    fn count(&self, table: u64, counter: &Cell<u32>, batch: u32) -> Option<usize> {
+    fn count(&self, table: u64, counter: &Cell<u8>, batch: u8) -> Option<usize> {
         if self.table.get() != table {
             // What was counted for another table is forgotten: that table has been left.
             self.table.set(table);
             self.used.set(0);
             self.removed.set(0);
         }
+        // Below the batch, which is below 256.
         let count = counter.get() + 1;
         let full = count >= batch;
         counter.set(if full { 0 } else { count });
-        full.then_some(count as usize)
+        full.then_some(usize::from(count))
     }
 }
 

@@ -201,7 +201,16 @@ impl Domain {
         sum
     }
 
-    /// The same for who is inside a section of this domain, without asking whether it has been used at all.
+    /// Seats that were ever made.
+    pub fn seats(&self) -> usize {
+        let mut count = 0;
+        if let Some(core) = self.core.get() {
+            core.roster.visit_all(|_| count += 1);
+        }
+        count
+    }
+
+    /// [`is_returning`](Self::is_returning) for who is inside a section of this domain, without asking whether it has been used at all.
     ///
     /// # Safety
     /// A section of this domain was entered before, by the caller or by somebody whose doing happens before.

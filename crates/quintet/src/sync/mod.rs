@@ -6,6 +6,7 @@
 //! | [`barrier`] | the asymmetric barrier: readers pay nothing, the other side pays |
 //! | [`pair`] | [`AtomicPair`]: two adjacent words changed by one compare-exchange |
 //! | [`line`] | [`Line`]: a cache line of words, looked over at once |
+//! | [`quad`] | [`Quad`](quad::Quad): four keys and their values on one cache line |
 //! | [`six`] | [`Six`](six::Six): six tags and their items on one cache line |
 //! | [`lazy`] | [`LazyArc`]: shared, and made at the first use |
 //! | [`padded`] | [`CachePadded`]: one value, its own cache lines |
@@ -44,6 +45,7 @@ pub(crate) mod line;
 pub(crate) mod padded;
 pub(crate) mod pair;
 pub(crate) mod prefetch;
+pub(crate) mod quad;
 pub(crate) mod six;
 
 #[allow(unused_imports)] // a room uses what it needs; the list is the same for every backend

@@ -1,16 +1,17 @@
 //! How a map is set up.
 
+use super::table::load;
 use super::word::Shape;
 use super::{Invariant, Word, WordMap};
 use crate::hash;
-use crate::migrate::{capacity_for, least_quota, load_of};
+use crate::migrate::{capacity_for, least_quota};
 use crate::region::{AllocError, Pages};
 use crate::sync::MODEL;
 use std::fmt;
 use std::marker::PhantomData;
 
 const MAX_LOAD: f64 = 0.7;
-const QUOTA: usize = if MODEL { 2 } else { 64 };
+const QUOTA: usize = if MODEL { 2 } else { 128 };
 
 /// What all tables of a map have in common.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +111,7 @@ impl<K, V> WordMapBuilder<K, V> {
         self
     }
 
-    /// The number M of slots that each operation moves while the map is migrating, by default 64. More ends migrations
+    /// The number M of slots that each operation moves while the map is migrating, by default 128. More ends migrations
     /// sooner, less makes the single operation shorter. Raised to [`least_m`](Self::least_m) if it is smaller, so
     /// that a new table cannot fill up before the old one is empty.
     pub fn m(mut self, slots: usize) -> Self {
@@ -150,8 +151,8 @@ impl<K, V> WordMapBuilder<K, V> {
     /// If the memory for the capacity cannot be had.
     pub fn try_build(self) -> Result<WordMap<K, V>, AllocError> {
         let quota = if MODEL { self.quota } else { self.quota.max(self.least_m()) };
-        let load = |bits| load_of(bits, self.max_load);
-        let first_bits = capacity_for(self.capacity, load).max(Shape::MIN_BITS);
+        let share = |bits| load(bits, self.max_load);
+        let first_bits = capacity_for(self.capacity, share).max(Shape::MIN_BITS);
         let settings = Settings {
             max_load: self.max_load,
             quota: quota.max(1),

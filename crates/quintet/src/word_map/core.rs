@@ -4,34 +4,27 @@
 //!   root ──▶ T ──next──▶ S         S exists only while T is migrated; S gets a successor only once the root has reached S
 //! ```
 //!
-//! **W1.** An operation takes effect by exactly one successful exchange of a place that is not frozen, or by one look that decides
-//! that nothing changes.
-//! **W2.** A lookup goes along the chain from the root. LIVE(k): the answer is here. TOMB(k): absent. EMPTY: absent, whether or not there
-//! is a successor, since nobody goes past an EMPTY to store k further on: an insert that wants to freezes it first.
-//! k's done place, or EMPTY-frozen: the successor knows.
-//! **W3.** LIVE-frozen(k) in T: a writer copies it and goes on in S. A reader looks into S: if k has never been there (EMPTY at the end of
-//! its probe), then at that moment k still had the frozen value. A miss in S alone never means absent.
-//! **W4.** Copies go to the successor of the table they come from, never further, and only where the key has never been.
-//! **W5.** The root moves from T to S when all of T is done; whoever sees that may move it.
+//! **W1.** An operation takes effect by exactly one successful exchange of a value word, or by one look that decides
+//! that nothing changes. The claim of a lane changes nothing that anyone may answer: VIRGIN reads as absent.
+//! **W2.** A lookup goes along the chain from the root, and answers at the first table whose word, or EMPTY lane, decides. CLOSED and MOVED lead to the successor. VIRGIN in S decides: a copy comes before MOVED,
+//! so the key was absent when T was left. A frozen word is answered as WL8 says, in T.
+//! **W3.** A lookup writes nothing and helps nobody, unless it is slow anyhow. Changes help before they begin, if there is a successor.
+//! **W4.** Copies go to the successor of the table they come from, never further (WL9).
+//! **WL11.** The root moves from T to S when all of T is done; whoever sees that may move it.
 //!
-//! Together: at each moment at most one place of k in the whole chain is LIVE or decides for k, and a frozen place does not
-//! change any more, so that everybody who meets it goes the same way.
+//! Together: at each moment one word decides for k, in the first table of the chain where k is not MOVED and its lane not CLOSED, and a change is an exchange of that word.
 
 use super::builder::Settings;
-use super::table::{Probe, Seen, Table};
-use super::word::{GROUPS, State};
+use super::desc::Descriptors;
+use super::moving::thaw;
+use super::probe::{Aim, Place, Slot};
+use super::table::Table;
+use super::word::{CLOSED, PLAIN, State, TOMB, VIRGIN};
 use crate::migrate::{Link, Restart};
-use crate::reclaim::{Access, Books, Check, Domain, Section, Usual};
+use crate::reclaim::{Access, Books, Domain, Section, Usual};
 use crate::region::AllocError;
-use crate::sync::{AtomicU64, AtomicUsize, const_where_possible};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, const_where_possible};
 use crate::vocabulary::{Compute, Computed};
-
-/// What a writer expects to find. Wrong guesses cost time only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expect {
-    Present,
-    Either,
-}
 
 /// Why an attempt ended without an answer.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +63,7 @@ pub(crate) struct Core {
     pub(super) root: Link<Table>,
     pub(super) settings: Settings,
     pub(super) domain: Domain,
+    pub(super) descriptors: Descriptors,
     /// Tables made so far.
     pub(super) made: AtomicU64,
     /// Migrations completed.
@@ -89,6 +83,7 @@ impl Core {
                 root: unsafe { Link::empty() },
                 settings,
                 domain: Domain::new(),
+                descriptors: Descriptors::new(),
                 made: AtomicU64::new(0),
                 migrations: AtomicUsize::new(0),
                 again: AtomicUsize::new(0),
@@ -106,18 +101,12 @@ impl Core {
     #[inline]
     pub(crate) fn get(&self, access: &impl Access, key: u64) -> Option<u64> {
         let glance = access.usual().and_then(|brief| {
-            let value = self.lone(&brief).and_then(|table| table.glance(key));
+            let table = self.root.follow(&brief).ok().flatten();
+            let value = table.and_then(|table| table.glance(key, brief.books()));
             brief.leave_alone();
             value
         });
         glance.unwrap_or_else(|| self.get_slow(access, key))
-    }
-
-    /// The table, if there is just one.
-    #[inline(always)]
-    fn lone<'s>(&self, section: &'s impl Check) -> Option<&'s Table> {
-        let table = self.root.follow(section).ok()??;
-        table.next().seems_empty().then_some(table)
     }
 
     /// A lookup that takes its share of the work and goes along the chain.
@@ -134,28 +123,57 @@ impl Core {
 
     fn try_get(&self, section: &Section<'_>, key: u64) -> Result<Option<u64>, Restart> {
         let Some(table) = self.root.follow(section)? else { return Ok(None) };
-        self.help(section, table)?;
-        Self::walk(section, table, key)
+        self.help_on_the_way(section, table)?;
+        self.walk(section, table, key)
     }
 
-    /// A lookup along the chain from `table` on (W2, W3).
+    /// Helps, unless that needs memory that cannot be had: an operation that does not need it goes on (G4).
+    pub(super) fn help_on_the_way(
+        &self,
+        section: &Section<'_>,
+        table: &Table,
+    ) -> Result<(), Restart> {
+        match self.help(section, table) {
+            Err(Stop::Restart) => Err(Restart),
+            Ok(()) | Err(Stop::Alloc(_)) => Ok(()),
+        }
+    }
+
+    /// A lookup along the chain from `table` on (W2).
     pub(super) fn walk<'s>(
+        &self,
         section: &'s Section<'_>,
         mut table: &'s Table,
         key: u64,
     ) -> Result<Option<u64>, Restart> {
-        // What the table before said if this one has never heard of the key.
-        let mut frozen = None;
         loop {
-            let seen = table.probe(key).look();
-            frozen = match seen.state {
-                State::Live => return Ok(Some(seen.value)),
-                State::Tomb => return Ok(None),
-                State::Empty => return Ok(frozen),
-                State::LiveFrozen => Some(seen.value),
-                State::EmptyFrozen | State::LiveDone | State::TombFrozen => None,
-            };
+            match table.probe(table.k(key)) {
+                Place::Slot(slot) => {
+                    if let Some(answer) = self.ask(table, slot) {
+                        return Ok(answer);
+                    }
+                }
+                Place::Empty(..) | Place::End(_) => return Ok(None),
+                Place::Closed => {}
+            }
             table = Self::successor(section, table)?;
+        }
+    }
+
+    /// What a slot says about its key; `None` if the successor knows.
+    fn ask(&self, table: &Table, slot: Slot<'_>) -> Option<Option<u64>> {
+        // ORDERING: Acquire: partners are the exchanges of value words.
+        let mut word = slot.value.load(Ordering::Acquire);
+        loop {
+            match State::of(word) {
+                State::Absent => return Some(None),
+                State::Live(live) => return Some(Some(table.decode(slot, live))),
+                State::Moved => return None,
+                State::Frozen(number) => match thaw(&self.descriptors, slot.value, word, number) {
+                    Ok(value) => return Some(Some(value)),
+                    Err(now) => word = now,
+                },
+            }
         }
     }
 
@@ -173,7 +191,8 @@ impl Core {
         let section = access.section();
         self.prefetch_in(&section, keys.iter().copied());
         for (&key, value) in keys.iter().zip(values) {
-            let glance = self.lone(&section).and_then(|table| table.glance(key));
+            let table = self.root.follow(&section).ok().flatten();
+            let glance = table.and_then(|table| table.glance(key, section.books()));
             *value = glance.unwrap_or_else(|| self.get_slow(access, key));
         }
     }
@@ -185,118 +204,156 @@ impl Core {
 
     #[inline(always)]
     fn prefetch_in(&self, section: &Section<'_>, keys: impl Iterator<Item = u64>) {
-        if let Some(table) = self.lone(section) {
+        if let Ok(Some(table)) = self.root.follow(section) {
             keys.for_each(|key| table.prefetch(key));
         }
     }
 
     /// Lets `decide` choose what happens to `key`, until one choice takes effect (W1).
+    ///
+    /// Here is the usual case: one table, and the key's home has it or a lane for it. Whatever else there is ends in a cold half that gives the answer itself.
     #[inline]
     pub(crate) fn apply<const USER: bool, A: Access>(
         &self,
         access: &A,
         key: u64,
-        expect: Expect,
         mut decide: impl FnMut(Option<u64>) -> Compute<u64>,
     ) -> Result<Computed<u64>, AllocError> {
-        let at_home = if GROUPS {
-            self.apply_at_home::<USER, A>(access, key, expect, &mut decide)
-        } else {
-            None
-        };
-        let (change, due) = match at_home.or_else(|| self.apply_at_once(access, key, &mut decide)) {
-            Some(outcome) => outcome,
-            None => self.apply_slow(access, key, &mut decide)?,
-        };
-        if due != Due::Nothing {
-            self.consider(access, due);
-        }
-        self.domain.return_piece();
-        Ok(change)
-    }
-
-    /// The usual case: one table, and the key's home has it or a slot for it. `None` says that nothing has happened.
-    #[inline(always)]
-    fn apply_at_home<const USER: bool, A: Access>(
-        &self,
-        access: &A,
-        key: u64,
-        expect: Expect,
-        decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
-    ) -> Option<(Computed<u64>, Due)> {
-        let brief = access.usual()?;
-        let outcome = self.apply_at_home_in(&brief, key, expect, decide);
-        if !USER {
-            brief.leave_alone();
-        }
-        outcome
-    }
-
-    #[inline(always)]
-    fn apply_at_home_in<'s>(
-        &self,
-        brief: &impl Usual<'s>,
-        key: u64,
-        expect: Expect,
-        decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
-    ) -> Option<(Computed<u64>, Due)> {
-        let table = self.lone(brief)?;
-        let aim = table.aim(key)?;
-        if expect == Expect::Either && aim.is_free() {
-            let Compute::Insert(value) = decide(None) else {
-                return Some((done(None, None), Due::Nothing));
-            };
-            let due = aim.take(value).then(|| Self::account_added(brief.books(), table))?;
-            return Some((done(None, Some(value)), due));
-        }
-        let found = aim.find()?;
-        let before = Some(found.1);
-        match decide(before) {
-            Compute::Keep => Some((done(before, before), Due::Nothing)),
-            Compute::Insert(value) => {
-                aim.replace(found, value).then_some((done(before, Some(value)), Due::Nothing))
-            }
-            Compute::Remove => {
-                let due = aim.remove(found).then(|| Self::account_removed(brief.books(), table))?;
-                Some((done(before, None), due))
+        let Some(brief) = access.usual() else { return self.apply_slow(access, key, decide) };
+        if let Ok(Some(table)) = self.root.follow(&brief) {
+            let k = table.k(key);
+            if k > CLOSED {
+                let aim = table.aim(k);
+                let look = aim.look();
+                // After the look (WL5.4). With a successor there is work to do first (W3).
+                if table.next().seems_empty() {
+                    let books = brief.books();
+                    let outcome = if look.same != 0 {
+                        Self::change_found(books, table, aim.found(look), &mut decide)
+                    } else if look.zero != 0 {
+                        Self::put_first(books, table, || aim.claim(look), &mut decide)
+                    } else {
+                        let outcome = Self::apply_further(books, table, aim, &mut decide);
+                        leave::<USER>(brief);
+                        return self.finish_further(access, key, outcome, decide);
+                    };
+                    if let Some((change, due)) = outcome {
+                        leave::<USER>(brief);
+                        self.settle_accounts(access, due);
+                        return Ok(change);
+                    }
+                }
             }
         }
+        leave::<USER>(brief);
+        self.apply_slow(access, key, decide)
     }
 
-    /// The case of one table. `None` says that nothing has happened.
+    /// The same for a key whose home is full of others.
     #[inline(never)]
-    fn apply_at_once(
+    fn apply_further(
+        books: &Books,
+        table: &Table,
+        aim: Aim<'_>,
+        decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
+    ) -> Option<(Computed<u64>, Due)> {
+        match aim.further() {
+            Place::Slot(slot) => Self::change_found(books, table, slot.value, decide),
+            Place::Empty(lane, lines) if !table.is_too_far(lines) => {
+                Self::put_first(books, table, || aim.claim_further(lane), decide)
+            }
+            Place::Empty(..) | Place::End(_) | Place::Closed => None,
+        }
+    }
+
+    #[inline(never)]
+    fn finish_further(
         &self,
         access: &impl Access,
         key: u64,
+        outcome: Option<(Computed<u64>, Due)>,
+        decide: impl FnMut(Option<u64>) -> Compute<u64>,
+    ) -> Result<Computed<u64>, AllocError> {
+        let Some((change, due)) = outcome else { return self.apply_slow(access, key, decide) };
+        self.settle_accounts(access, due);
+        Ok(change)
+    }
+
+    /// What is left to do after a change: a table to be made, a piece of memory to be given back.
+    #[inline(always)]
+    fn settle_accounts(&self, access: &impl Access, due: Due) {
+        if due != Due::Nothing {
+            self.consider(access, due);
+        }
+        // SAFETY: the operation was inside of the domain.
+        if unsafe { self.domain.is_returning_in_use() } {
+            self.return_piece();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn return_piece(&self) {
+        self.domain.return_piece();
+    }
+
+    /// Changes the value of a key that has a slot.
+    #[inline(always)]
+    fn change_found(
+        books: &Books,
+        table: &Table,
+        place: &AtomicU64,
         decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
     ) -> Option<(Computed<u64>, Due)> {
-        let brief = access.usual()?;
-        let table = self.lone(&brief)?;
-        let mut probe = table.probe(key);
+        // ORDERING: Acquire: partners are the exchanges of value words.
+        let mut word = place.load(Ordering::Acquire);
         loop {
-            let seen = probe.look();
-            let before = match seen.state {
-                State::Live => Some(seen.value),
-                State::Tomb | State::Empty => None,
+            let before = match word {
+                PLAIN.. => Some(word ^ table.secrets().flip),
+                ..=TOMB => None,
                 _ => return None,
             };
-            let Some(after) = Self::decided(decide(before), before) else {
-                return Some((done(before, before), Due::Nothing));
+            let after = match Self::decided(decide(before), before) {
+                None => return Some((done(before, before), Due::Nothing)),
+                Some(after) => after,
             };
-            if seen.state == State::Empty && probe.is_too_far() {
-                return None;
-            }
-            if Self::exchange(&probe, seen, after) {
-                let due = Self::account(brief.books(), table, seen.state, after);
-                return Some((done(before, after), due));
+            let to = match after {
+                Some(value) => table.secrets().plain(value)?,
+                None => TOMB,
+            };
+            match exchange(place, word, to) {
+                Ok(_) => {
+                    let due = Self::account(books, table, before, after);
+                    return Some((done(before, after), due));
+                }
+                Err(now) => word = now,
             }
         }
+    }
+
+    /// Gives a key its first value, in a lane that `claim` gets for it. `None` says that nothing has happened that anyone may answer.
+    #[inline(always)]
+    fn put_first<'t>(
+        books: &Books,
+        table: &Table,
+        claim: impl FnOnce() -> Option<&'t AtomicU64>,
+        decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
+    ) -> Option<(Computed<u64>, Due)> {
+        let Compute::Insert(value) = decide(None) else {
+            return Some((done(None, None), Due::Nothing));
+        };
+        let word = table.secrets().plain(value)?;
+        let place = claim()?;
+        let due = Self::account_used(books, table);
+        // Another writer of the key may have been faster: then the slow half goes on.
+        exchange(place, VIRGIN, word).ok()?;
+        books.add(1);
+        Some((done(None, Some(value)), due))
     }
 
     /// The value after, or `None` if nothing changes.
     #[inline(always)]
-    fn decided(act: Compute<u64>, before: Option<u64>) -> Option<Option<u64>> {
+    pub(super) fn decided(act: Compute<u64>, before: Option<u64>) -> Option<Option<u64>> {
         match act {
             Compute::Keep => None,
             Compute::Insert(value) => Some(Some(value)),
@@ -304,121 +361,50 @@ impl Core {
         }
     }
 
-    #[inline(always)]
-    fn exchange(probe: &Probe<'_>, seen: Seen, after: Option<u64>) -> bool {
-        match after {
-            Some(value) => probe.exchange(seen, State::Live, value),
-            None => probe.exchange(seen, State::Tomb, seen.value),
-        }
-    }
-
+    /// Every case.
     #[cold]
     #[inline(never)]
     fn apply_slow(
         &self,
         access: &impl Access,
         key: u64,
-        decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
-    ) -> Result<(Computed<u64>, Due), AllocError> {
-        let section = access.section();
-        loop {
-            match self.try_apply(&section, key, decide) {
-                Ok(outcome) => return Ok(outcome),
-                Err(Stop::Restart) => {}
-                Err(Stop::Alloc(error)) => return Err(error),
-            }
-        }
-    }
-
-    fn try_apply(
-        &self,
-        section: &Section<'_>,
-        key: u64,
-        decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
-    ) -> Result<(Computed<u64>, Due), Stop> {
-        let Some(mut table) = self.root.follow(section)? else {
-            return self.apply_to_nothing(section, decide);
-        };
-        self.help(section, table)?;
-        'table: loop {
-            let mut probe = table.probe(key);
+        mut decide: impl FnMut(Option<u64>) -> Compute<u64>,
+    ) -> Result<Computed<u64>, AllocError> {
+        let (change, due) = {
+            let section = access.section();
             loop {
-                let seen = probe.look();
-                let before = match seen.state {
-                    State::Live => Some(seen.value),
-                    State::Tomb | State::Empty => None,
-                    State::LiveFrozen => {
-                        let next = Self::successor(section, table)?;
-                        next.add_used(usize::from(probe.carry(seen, next)));
-                        table = next;
-                        continue 'table;
-                    }
-                    State::EmptyFrozen | State::LiveDone | State::TombFrozen => {
-                        table = Self::successor(section, table)?;
-                        continue 'table;
-                    }
-                };
-                let Some(after) = Self::decided(decide(before), before) else {
-                    return Ok((done(before, before), Due::Nothing));
-                };
-                if seen.state == State::Empty {
-                    let next = table.next().follow(section)?;
-                    // G5.
-                    let usable = |next: &&Table| next.is_ready() || probe.is_too_far();
-                    if let Some(next) = next.filter(usable) {
-                        if probe.exchange(seen, State::EmptyFrozen, 0) {
-                            table = next;
-                            continue 'table;
-                        }
-                        continue;
-                    }
-                    if probe.is_too_far() {
-                        self.make_room(section, table)?;
-                        continue;
-                    }
-                }
-                if Self::exchange(&probe, seen, after) {
-                    let due = Self::account(section.books(), table, seen.state, after);
-                    return Ok((done(before, after), due));
+                match self.try_apply(&section, key, &mut decide) {
+                    Ok(outcome) => break outcome,
+                    Err(Stop::Restart) => {}
+                    Err(Stop::Alloc(error)) => return Err(error),
                 }
             }
-        }
-    }
-
-    /// The first insert makes the first table.
-    #[cold]
-    fn apply_to_nothing(
-        &self,
-        section: &Section<'_>,
-        decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
-    ) -> Result<(Computed<u64>, Due), Stop> {
-        match decide(None) {
-            Compute::Insert(_) => {
-                self.first_table(section, self.settings.first_bits)?;
-                Err(Stop::Restart)
-            }
-            Compute::Keep | Compute::Remove => Ok((done(None, None), Due::Nothing)),
-        }
+        };
+        self.settle_accounts(access, due);
+        Ok(change)
     }
 
     /// Keeps the books after an exchange (A1).
     #[inline(always)]
-    fn account(books: &Books, table: &Table, from: State, after: Option<u64>) -> Due {
-        match (from, after) {
-            (State::Live, Some(_)) => Due::Nothing,
-            (State::Live, None) => Self::account_removed(books, table),
-            (State::Empty, _) => Self::account_added(books, table),
-            _ => {
+    pub(super) fn account(
+        books: &Books,
+        table: &Table,
+        before: Option<u64>,
+        after: Option<u64>,
+    ) -> Due {
+        match (before, after) {
+            (Some(_), None) => Self::account_removed(books, table),
+            (None, Some(_)) => {
                 books.add(1);
                 Due::Nothing
             }
+            _ => Due::Nothing,
         }
     }
 
-    /// An EMPTY slot was used.
+    /// A lane was claimed.
     #[inline(always)]
-    fn account_added(books: &Books, table: &Table) -> Due {
-        books.add(1);
+    pub(super) fn account_used(books: &Books, table: &Table) -> Due {
         match books.count_used(table.plan().id, table.batch()) {
             Some(used) if table.add_used(used) >= table.threshold() => Due::Growing,
             _ => Due::Nothing,
@@ -436,9 +422,24 @@ impl Core {
     }
 }
 
+/// Ends an operation in the usual case.
+#[inline(always)]
+fn leave<'s, const USER: bool>(brief: impl Usual<'s>) {
+    if !USER {
+        brief.leave_alone();
+    }
+}
+
+/// A writer's exchange of a value word.
+#[inline(always)]
+pub(super) fn exchange(place: &AtomicU64, from: u64, to: u64) -> Result<u64, u64> {
+    // ORDERING: Release: the cell, and what the user published with the value. Acquire, also of a failure: what came with the value that was there. Partner: every other access to the word.
+    place.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
+}
+
 /// The value of a key before and after.
 #[inline(always)]
-const fn done(before: Option<u64>, after: Option<u64>) -> Computed<u64> {
+pub(super) const fn done(before: Option<u64>, after: Option<u64>) -> Computed<u64> {
     Computed { before, after }
 }
 

@@ -107,6 +107,18 @@ macro_rules! fallible {
                 $way.fetch_add(key, by)
             }
 
+            /// See [`WordMap::fetch_add_many`]. On an error the entries before the one that failed are in the map.
+            pub fn fetch_add_many(
+                &self,
+                entries: impl IntoIterator<Item = (K, V)>,
+            ) -> Result<usize, AllocError>
+            where
+                V: Integer,
+            {
+                let $this = self.0;
+                $way.fetch_add_many(entries)
+            }
+
             /// See [`WordMap::fetch_sub`].
             #[inline]
             pub fn fetch_sub(&self, key: K, by: V) -> Result<Option<V>, AllocError>

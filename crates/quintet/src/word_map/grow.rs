@@ -25,9 +25,11 @@
 //! **G5.** Until the successor is ready, inserts go on in T, as those do that have not seen it. One that finds no place there does not wait.
 
 use super::core::{Core, Due, Stop};
-use super::table::{Plan, Table};
-use super::word::Shape;
-use crate::migrate::{Restart, load_of, next_capacity};
+use super::moving::Mover;
+use super::probe::Slot;
+use super::table::{Plan, Table, load};
+use super::word::{Secrets, Shape};
+use crate::migrate::next_capacity;
 use crate::reclaim::{Access, Section};
 use crate::region::AllocError;
 use crate::sync::Ordering;
@@ -35,7 +37,7 @@ use crate::sync::Ordering;
 impl Core {
     /// Moves one chunk of `table`, if it is being migrated (M3).
     #[cold]
-    pub(super) fn help(&self, section: &Section<'_>, table: &Table) -> Result<(), Restart> {
+    pub(super) fn help(&self, section: &Section<'_>, table: &Table) -> Result<(), Stop> {
         let Some(next) = table.next().follow(section)? else { return Ok(()) };
         if next.touch_ahead() {
             return Ok(());
@@ -45,7 +47,8 @@ impl Core {
                 // ORDERING: Relaxed: a statistic.
                 self.again.fetch_add(1, Ordering::Relaxed);
             }
-            next.add_used(table.migrate(claim.chunk, next));
+            let moved = self.with_mover(section, table, next, |all| all.move_chunk(claim.chunk));
+            next.add_used(moved?);
             if !table.work.finish(claim.chunk) || !table.work.is_finished() {
                 return Ok(());
             }
@@ -54,7 +57,50 @@ impl Core {
         Ok(())
     }
 
-    /// Moves the root on from a table of which everything is done (W5).
+    /// Moves something from a table to its successor, with the number of this seat in hand (WL14.4).
+    fn with_mover<R>(
+        &self,
+        section: &Section<'_>,
+        from: &Table,
+        to: &Table,
+        work: impl FnOnce(&Mover<'_>) -> R,
+    ) -> R {
+        let hand = self.descriptors.hand(section.books());
+        let seats = || self.domain.seats();
+        let descriptors = &self.descriptors;
+        let chunk = self.settings.quota;
+        let done = work(&Mover { from, to, descriptors, hand: &hand, chunk, seats: &seats });
+        hand.put_back();
+        done
+    }
+
+    /// An operation has found no cell for the special value that it is to store under the K `k` (WL13.5): afterwards the slot is MOVED, and the operation goes on in the successor.
+    ///
+    /// If there is none it is made, as a rule of the same size; but only the root grows (G2): if `table` is not the root, what is under way is ended first.
+    #[cold]
+    pub(super) fn leave_full_cells(
+        &self,
+        section: &Section<'_>,
+        table: &Table,
+        slot: Slot<'_>,
+        k: u64,
+    ) -> Result<(), Stop> {
+        if table.next().follow(section)?.is_none() {
+            if !self.root.leads_to(table) {
+                self.settle(section)?;
+                return Err(Stop::Restart);
+            }
+            let plan = table.plan();
+            let bits = self.next_bits(table);
+            self.start(section, table, bits, plan.seed, plan.reseeded && bits == plan.bits)?;
+        }
+        let next = Self::successor(section, table)?;
+        let moved = self.with_mover(section, table, next, |one| one.move_slot(slot, k));
+        next.add_used(usize::from(moved?));
+        Ok(())
+    }
+
+    /// Moves the root on from a table of which everything is done (WL11).
     fn promote(&self, section: &Section<'_>, table: &Table) {
         let Some(left) = self.root.advance(table, table.next()) else { return };
         // ORDERING: Relaxed: a statistic.
@@ -64,10 +110,7 @@ impl Core {
     }
 
     /// Migrates to the end whatever is under way. Returns the root then seen.
-    pub(super) fn settle<'s>(
-        &self,
-        section: &'s Section<'_>,
-    ) -> Result<Option<&'s Table>, Restart> {
+    pub(super) fn settle<'s>(&self, section: &'s Section<'_>) -> Result<Option<&'s Table>, Stop> {
         loop {
             let Some(table) = self.root.follow(section)? else { return Ok(None) };
             if table.next().follow(section)?.is_none() {
@@ -79,7 +122,8 @@ impl Core {
 
     /// The first table of an empty map.
     pub(super) fn first_table(&self, section: &Section<'_>, bits: u32) -> Result<(), AllocError> {
-        let table = self.make(section, bits, self.settings.first_seed(), false)?;
+        let seed = self.settings.first_seed();
+        let table = self.make(section, bits, Secrets::of(seed), seed, false)?;
         // Who comes late drops its own.
         drop(self.root.set_once(table));
         Ok(())
@@ -89,25 +133,25 @@ impl Core {
         &self,
         section: &Section<'_>,
         bits: u32,
+        secrets: Secrets,
         seed: u64,
         reseeded: bool,
     ) -> Result<Box<Table>, AllocError> {
         let plan = Plan {
             bits,
+            secrets,
             seed,
             reseeded,
-            max_load: self.settings.max_load,
-            chunk: self.settings.quota,
             pages: self.settings.pages,
             // ORDERING: Relaxed: only tells tables apart.
             id: self.made.fetch_add(1, Ordering::Relaxed),
             birth: section.era(),
         };
-        Table::try_new(plan)
+        Table::try_new(plan, self.settings.max_load, self.settings.quota)
     }
 
     /// Gives the root a successor of size `2^bits`, unless it has one (G1).
-    fn start(
+    pub(super) fn start(
         &self,
         section: &Section<'_>,
         table: &Table,
@@ -115,7 +159,7 @@ impl Core {
         seed: u64,
         reseeded: bool,
     ) -> Result<(), AllocError> {
-        let next = self.make(section, bits, seed, reseeded)?;
+        let next = self.make(section, bits, table.secrets(), seed, reseeded)?;
         // Who comes late drops its own.
         drop(table.next().set_once(next));
         Ok(())
@@ -150,7 +194,7 @@ impl Core {
 
     fn next_bits(&self, table: &Table) -> u32 {
         let plan = table.plan();
-        let load = |bits| load_of(bits, plan.max_load);
+        let load = |bits| load(bits, self.settings.max_load);
         next_capacity(self.len(), plan.bits, load, Shape::MIN_BITS)
     }
 

@@ -1,13 +1,13 @@
 //! Walking over a map that changes.
 //!
 //! **I1.** The walk fixes a table T that was, at one moment, the root without a successor: then every key that was present was
-//! in T, or in its overflow list.
+//! in T, in a line of it or behind.
 //! **I2.** A place in T keeps its key for ever, and no key has two. So a key that was present at that moment is met once.
 //! **I3.** What a place says about its key is looked up the way every reader does, along the chain from T.
 //! **I4.** A walk has a seat of its own, which is inside from before T was loaded until the walk is dropped, and holds everything: it has no quiet point. So T stays, on whatever
 //! thread the walk is; a walk that was forgotten holds back what the map leaves.
 
-use super::core::Core;
+use super::core::{Core, Stop};
 use super::table::Table;
 use super::{Word, WordMap};
 use crate::reclaim::{Access, QuietHandle};
@@ -24,7 +24,8 @@ use std::ptr::NonNull;
 /// ```
 pub struct Iter<'m, K: Word, V: Word> {
     walk: Walk,
-    types: PhantomData<(&'m (), K, V)>,
+    core: &'m Core,
+    types: PhantomData<(K, V)>,
 }
 
 /// A walk over the words of a map that is there for as long as it lasts.
@@ -46,44 +47,47 @@ impl Walk {
         let seat = core.domain.join_quiet();
         let section = seat.section();
         section.hold_all();
-        let mut table = core.settle(&section);
-        while table.is_err() {
-            table = core.settle(&section);
-        }
-        let table = table.ok().flatten().map(NonNull::from);
+        let table = loop {
+            match core.settle(&section) {
+                Ok(table) => break table.map(NonNull::from),
+                Err(Stop::Restart) => {}
+                Err(Stop::Alloc(error)) => panic!("WordMap: {error}"),
+            }
+        };
         drop(section);
         Self { seat, table, slot: 0, listed: Vec::new().into_iter() }
     }
 
-    fn next(&mut self) -> Option<(u64, u64)> {
+    /// `core` is the one that the walk was made for.
+    fn next(&mut self, core: &Core) -> Option<(u64, u64)> {
         // SAFETY: the seat held everything before the table was loaded, and still does (I4); a table that is not retired goes with the core, which is not dropped before
         // the walk.
         let table = unsafe { self.table?.as_ref() };
-        while self.slot < table.shape().slots() {
+        while self.slot < table.walked() {
             let index = self.slot;
             self.slot += 1;
-            if self.slot == table.shape().slots() {
+            if self.slot == table.walked() {
                 self.listed = table.listed_keys().into_iter();
             }
             if let Some((key, value)) = table.entry_at(index) {
-                if let Some(value) = value.or_else(|| self.look_up(table, key)) {
+                if let Some(value) = value.or_else(|| self.look_up(core, table, key)) {
                     return Some((key, value));
                 }
             }
         }
         loop {
             let key = self.listed.next()?;
-            if let Some(value) = self.look_up(table, key) {
+            if let Some(value) = self.look_up(core, table, key) {
                 return Some((key, value));
             }
         }
     }
 
     /// The present value of a key that has a place in the table (I3).
-    fn look_up(&self, table: &Table, key: u64) -> Option<u64> {
+    fn look_up(&self, core: &Core, table: &Table, key: u64) -> Option<u64> {
         let section = self.seat.section();
         loop {
-            if let Ok(value) = Core::walk(&section, table, key) {
+            if let Ok(value) = core.walk(&section, table, key) {
                 return value;
             }
         }
@@ -93,7 +97,7 @@ impl Walk {
 impl<'m, K: Word, V: Word> Iter<'m, K, V> {
     pub(super) fn new(map: &'m WordMap<K, V>) -> Self {
         // SAFETY: the map is borrowed for as long as the iterator lives.
-        Self { walk: unsafe { Walk::new(&map.core) }, types: PhantomData }
+        Self { walk: unsafe { Walk::new(&map.core) }, core: &map.core, types: PhantomData }
     }
 }
 
@@ -101,7 +105,7 @@ impl<K: Word, V: Word> Iterator for Iter<'_, K, V> {
     type Item = (K, V);
 
     fn next(&mut self) -> Option<(K, V)> {
-        let (key, value) = self.walk.next()?;
+        let (key, value) = self.walk.next(self.core)?;
         Some((WordMap::<K, V>::key(key), WordMap::<K, V>::value(value)))
     }
 }
@@ -172,7 +176,7 @@ impl<K: Word, V: Word> Iterator for IntoIter<K, V> {
     type Item = (K, V);
 
     fn next(&mut self) -> Option<(K, V)> {
-        let (key, value) = self.walk.next()?;
+        let (key, value) = self.walk.next(&self.map.core)?;
         Some((WordMap::<K, V>::key(key), WordMap::<K, V>::value(value)))
     }
 }

@@ -1,12 +1,16 @@
 //! The slot protocol under loom: every order of steps that the memory model allows, up to two preemptions where one table
 //! is at work and one (a sleep at any step) where tables are migrated; see `model_of_growth`.
 //!
-//! Tables are as small as they get: two homes, one slot behind them, chunks of two. A key's top bit is its home.
+//! Tables are as small as they get: one line of two lanes, chunks of a line. From two lines on a key's top bit is its home.
 
 use super::*;
 use crate::sync::{Arc, thread};
 
 type Map = WordMap<u64, u64>;
+
+/// A value that needs a cell, and the next one, which does too.
+const SPECIAL: u64 = 1 << 63;
+const NEXT: u64 = SPECIAL + 1;
 
 /// A key with home 0 and one with home 1 (of two homes).
 const LOW: u64 = 0x11;
@@ -157,5 +161,30 @@ fn loom_a_reader_during_growth_never_misses() {
         grow(&handle, 2);
         assert_eq!(handle.insert(LOW, 11), Some(10));
         assert!(matches!(other.join().unwrap(), Some(10 | 11)));
+    });
+}
+
+/// The key 0 has no lane, and values next to 2^63 no word of their own.
+#[test]
+fn loom_a_special_value_of_a_special_key_survives_the_freeze() {
+    crate::sync::model_of_growth(|| {
+        let map = map(&[(0, 1 << 63)]);
+        let other = spawn(&map, |handle| handle.fetch_add(0, 1));
+        let handle = map.handle();
+        grow(&handle, 2);
+        assert!(matches!(handle.get(0), Some(SPECIAL | NEXT)));
+        assert_eq!(other.join().unwrap(), Some(SPECIAL));
+        assert_eq!(handle.get(0), Some(NEXT));
+    });
+}
+
+#[test]
+fn loom_a_special_value_is_read_whole() {
+    model(|| {
+        let map = map(&[(LOW, 1)]);
+        let other = spawn(&map, |handle| handle.insert(LOW, SPECIAL));
+        assert!(matches!(map.handle().get(LOW), Some(1 | SPECIAL)));
+        assert_eq!(other.join().unwrap(), Some(1));
+        assert_eq!(map.handle().get(LOW), Some(SPECIAL));
     });
 }

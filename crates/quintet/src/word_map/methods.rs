@@ -218,6 +218,16 @@ macro_rules! operations {
                 $way.get_many(keys, values);
             }
 
+            /// Looks for many keys: `there[i]` says whether `keys[i]` is present. Each look is linearizable by itself, and the memory of later keys is fetched
+            /// ahead, as by [`get_many`](Self::get_many).
+            ///
+            /// # Panics
+            /// If the slices differ in length.
+            pub fn contains_many(&self, keys: &[K], there: &mut [bool]) {
+                let $this = self;
+                $way.contains_many(keys, there);
+            }
+
             /// Inserts many entries, each as [`insert`](Self::insert) does, and returns how many keys were new. They are taken from the iterator in
             /// groups, and the memory of a group is fetched ahead.
             ///
@@ -343,6 +353,16 @@ macro_rules! operations {
             {
                 let $this = self;
                 granted($way.fetch_add(key, by))
+            }
+
+            /// Adds to the values of many keys, each as [`fetch_add`](Self::fetch_add) does, and returns how many were absent. They are taken from the iterator in groups, and the
+            /// memory of a group is fetched ahead.
+            pub fn fetch_add_many(&self, entries: impl IntoIterator<Item = (K, V)>) -> usize
+            where
+                V: Integer,
+            {
+                let $this = self;
+                granted($way.fetch_add_many(entries))
             }
 
             /// Subtracts from the value of `key`, wrapping around. An absent key counts as zero.

@@ -2,10 +2,15 @@
 //!
 //! | Room | Holds |
 //! |---|---|
-//! | `word` | the slot's first word: state, displacement, rest of the hash |
-//! | `table` | one table: probe, exchange, freeze and copy |
-//! | `overflow` | the list behind a table |
-//! | `core` | the map of plain words: lookups and changes along the chain |
+//! | `word` | what a key word and a value word say; secrets, hash and home |
+//! | `table` | one table: lines, filters, counters |
+//! | `probe` | where a key is, and how a lane becomes a key's |
+//! | `more` | more lines behind a table |
+//! | `cells` | where special values lie |
+//! | `desc` | descriptors: where a mover leaves what it has frozen |
+//! | `moving` | close, freeze, copy |
+//! | `core` | the map of plain words: lookups along the chain, and changes in the usual case |
+//! | `change` | changes in every case |
 //! | `grow` | when a table is left, and how everybody moves on |
 //! | `operations` | what each operation does, for every way in |
 //! | `methods`, `fallible` | the operations, written into the map, its handles and its guards |
@@ -16,16 +21,20 @@
 #[doc = include_str!("../../docs/word_map.md")]
 pub mod algorithm {}
 
-mod aim;
 mod builder;
+mod cells;
+mod change;
 mod core;
+mod desc;
 mod fallible;
 mod grow;
 mod handle;
 mod iter;
 mod methods;
+mod more;
+mod moving;
 mod operations;
-mod overflow;
+mod probe;
 mod stats;
 mod table;
 mod traits;
@@ -36,6 +45,8 @@ mod word;
 mod loom_tests;
 #[cfg(all(test, quintet_shuttle, not(quintet_loom)))]
 mod shuttle_tests;
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod special_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
 
@@ -90,19 +101,19 @@ use std::marker::PhantomData;
 /// `clear` and `drain` walk while others write; each says what it guarantees. `len` is exact when nobody writes.
 ///
 /// # Progress
-/// `get` takes no lock and waits for nobody, also while the map grows. Changes are lock-free but for three rare cases:
-/// allocation, the list behind a table that a flood of colliding keys ends in, and an insert that finds no slot although a
+/// `get` takes no lock and waits for nobody, also while the map grows. Changes are lock-free but for two rare cases:
+/// allocation, and an insert that finds no slot although a
 /// migration is under way: it moves the rest by itself ([`WordMapStats::stragglers`] counts those).
 /// Closures given to `update` and its kin may run more than once.
 ///
 /// # Growth
 /// By the number of live entries: to a larger table, to one of the same size (which drops the traces of removed keys) or to a
-/// smaller one. Each operation moves at most M slots ([`WordMapBuilder::m`]) while that lasts, or, before that, touches one page of the new table
+/// smaller one. Each operation that has to moves at most M slots ([`WordMapBuilder::m`]) while that lasts, or, before that, touches one page of the new table
 /// for the first time.
 ///
 /// # Memory
-/// 16 bytes per slot; at most 70 % of the slots are used, at least 35 % after growing; half of that in tables of up to half a
-/// megabyte, where speed is worth more. A table that was left is given
+/// 17 bytes per slot; at most 70 % of the slots are used, at least 35 % after growing; half of that in tables of up to half a
+/// megabyte, where speed is worth more. A map with one entry takes a kilobyte. A table that was left is given
 /// back in pieces of 2 MiB as soon as no operation can be inside. An idle or forgotten handle holds nothing back; a live
 /// iterator does, and so does a guard.
 ///

@@ -6,9 +6,9 @@
 //! **B3.** Closures and iterators of the user run between an operation's look and its exchange, or between operations. What they do to the map is seen as
 //! another thread's doing would be: the exchange fails, and the operation looks again.
 
-use super::core::Expect;
+use super::table::load;
 use super::{Integer, Word, WordMap};
-use crate::migrate::{capacity_for, load_of};
+use crate::migrate::capacity_for;
 use crate::reclaim::Access;
 use crate::region::AllocError;
 use crate::vocabulary::{Compute, Computed, Rejected};
@@ -76,20 +76,15 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
     fn change<const USER: bool>(
         self,
         key: K,
-        expect: Expect,
         mut decide: impl FnMut(Option<V>) -> Compute<V>,
     ) -> Result<Computed<V>, AllocError> {
-        let outcome =
-            self.map.core.apply::<USER, A>(
-                self.access,
-                key.to_word(),
-                expect,
-                |found| match decide(found.map(WordMap::<K, V>::value)) {
-                    Compute::Keep => Compute::Keep,
-                    Compute::Insert(value) => Compute::Insert(value.to_word()),
-                    Compute::Remove => Compute::Remove,
-                },
-            );
+        let outcome = self.map.core.apply::<USER, A>(self.access, key.to_word(), |found| {
+            match decide(found.map(WordMap::<K, V>::value)) {
+                Compute::Keep => Compute::Keep,
+                Compute::Insert(value) => Compute::Insert(value.to_word()),
+                Compute::Remove => Compute::Remove,
+            }
+        });
         outcome.map(|done| Computed {
             before: done.before.map(WordMap::<K, V>::value),
             after: done.after.map(WordMap::<K, V>::value),
@@ -103,7 +98,7 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
 
     #[inline(always)]
     pub(super) fn insert(self, key: K, value: V) -> Result<Option<V>, AllocError> {
-        let done = self.change::<false>(key, Expect::Either, |_| Compute::Insert(value));
+        let done = self.change::<false>(key, |_| Compute::Insert(value));
         done.map(|done| done.before)
     }
 
@@ -113,7 +108,7 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
         key: K,
         value: V,
     ) -> Result<Result<(), Rejected<V, V>>, AllocError> {
-        let done = self.change::<false>(key, Expect::Either, |found| match found {
+        let done = self.change::<false>(key, |found| match found {
             Some(_) => Compute::Keep,
             None => Compute::Insert(value),
         })?;
@@ -130,7 +125,7 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
             return Ok(value);
         }
         let mut make = once(make);
-        let done = self.change::<true>(key, Expect::Either, |found| match found {
+        let done = self.change::<true>(key, |found| match found {
             Some(_) => Compute::Keep,
             None => Compute::Insert(make()),
         })?;
@@ -139,7 +134,7 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
 
     #[inline(always)]
     pub(super) fn update(self, key: K, mut next: impl FnMut(V) -> V) -> Option<V> {
-        let done = self.change::<true>(key, Expect::Present, |found| match found {
+        let done = self.change::<true>(key, |found| match found {
             Some(value) => Compute::Insert(next(value)),
             None => Compute::Keep,
         });
@@ -154,7 +149,7 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
         make: impl FnOnce() -> V,
     ) -> Result<V, AllocError> {
         let mut make = once(make);
-        let done = self.change::<true>(key, Expect::Present, |found| {
+        let done = self.change::<true>(key, |found| {
             Compute::Insert(match found {
                 Some(value) => next(value),
                 None => make(),
@@ -169,7 +164,7 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
         key: K,
         decide: impl FnMut(Option<V>) -> Compute<V>,
     ) -> Result<Computed<V>, AllocError> {
-        self.change::<true>(key, Expect::Present, decide)
+        self.change::<true>(key, decide)
     }
 
     #[inline(always)]
@@ -181,7 +176,7 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
     ) -> Result<V, Rejected<Option<V>, V>> {
         let current = current.to_word();
         let mut same = false;
-        let done = self.change::<false>(key, Expect::Present, |found| {
+        let done = self.change::<false>(key, |found| {
             same = found.is_some_and(|value| value.to_word() == current);
             if same { Compute::Insert(value) } else { Compute::Keep }
         });
@@ -193,7 +188,7 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
 
     #[inline(always)]
     pub(super) fn remove(self, key: K) -> Option<V> {
-        let done = self.change::<false>(key, Expect::Present, |_| Compute::Remove);
+        let done = self.change::<false>(key, |_| Compute::Remove);
         done.ok()?.before // (B2)
     }
 
@@ -203,7 +198,7 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
         key: K,
         mut agree: impl FnMut(V) -> bool,
     ) -> Result<Option<V>, V> {
-        let done = self.change::<true>(key, Expect::Present, |found| match found {
+        let done = self.change::<true>(key, |found| match found {
             Some(value) if agree(value) => Compute::Remove,
             _ => Compute::Keep,
         });
@@ -238,6 +233,16 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
         }
     }
 
+    pub(super) fn contains_many(self, keys: &[K], there: &mut [bool]) {
+        assert_eq!(keys.len(), there.len(), "contains_many needs one place per key");
+        let mut found = [None; GROUP];
+        for (keys, there) in keys.chunks(GROUP).zip(there.chunks_mut(GROUP)) {
+            let found = &mut found[..keys.len()];
+            self.get_many(keys, found);
+            there.iter_mut().zip(found).for_each(|(there, found)| *there = found.is_some());
+        }
+    }
+
     pub(super) fn insert_many(
         self,
         entries: impl IntoIterator<Item = (K, V)>,
@@ -267,13 +272,13 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
     pub(super) fn try_reserve(self, additional: usize) -> Result<(), AllocError> {
         let core = &self.map.core;
         let entries = core.len().checked_add(additional).ok_or(AllocError::CapacityOverflow)?;
-        let load = |bits| load_of(bits, core.settings.max_load);
-        core.grow_to(self.access, capacity_for(entries, load))
+        let share = |bits| load(bits, core.settings.max_load);
+        core.grow_to(self.access, capacity_for(entries, share))
     }
 
     pub(super) fn shrink_to_fit(self) {
         let core = &self.map.core;
-        let bits = capacity_for(core.len(), |bits| load_of(bits, core.settings.max_load));
+        let bits = capacity_for(core.len(), |bits| load(bits, core.settings.max_load));
         // Without the memory for a smaller table it stays where it is.
         let _ = core.shrink_to(self.access, bits);
         self.access.release();
@@ -292,6 +297,21 @@ impl<K: Word, V: Integer, A: Access> Way<'_, '_, K, V, A> {
     #[inline(always)]
     pub(super) fn fetch_add(self, key: K, by: V) -> Result<Option<V>, AllocError> {
         self.fetch(key, by, |value| value.wrapping_add(by))
+    }
+
+    pub(super) fn fetch_add_many(
+        self,
+        entries: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<usize, AllocError> {
+        let mut new = 0;
+        by_groups(entries, |group| {
+            self.map.core.prefetch(self.access, group.iter().map(|(key, _)| key.to_word()));
+            for &(key, by) in group {
+                new += usize::from(self.fetch_add(key, by)?.is_none());
+            }
+            Ok(())
+        })?;
+        Ok(new)
     }
 
     #[inline(always)]

@@ -87,3 +87,30 @@ fn shuttle_a_flood_is_kept() {
         assert_eq!(map.handle().iter().count(), 3 * 2);
     });
 }
+
+/// Values that wander between plain and special ones, of a special key and of another, while the map grows and its cells run out.
+#[test]
+fn shuttle_special_values_are_kept() {
+    const START: u64 = (1 << 63) - 4;
+    model(|| {
+        let map = Arc::new(WordMap::<u64, u64>::new());
+        let threads: Vec<_> = (0..3u64)
+            .map(|thread| {
+                let map = Arc::clone(&map);
+                thread::spawn(move || {
+                    let handle = map.handle();
+                    for index in 0..4 {
+                        for counter in [0, key(3, 0)] {
+                            handle.update_or_insert(counter, |value| value + 1, START);
+                        }
+                        assert_eq!(handle.insert(key(thread, index) | 2, 1 << 63), None);
+                        assert_eq!(handle.get(key(thread, index) | 2), Some(1 << 63), "lost");
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!((map.get(0), map.get(key(3, 0))), (Some(START + 11), Some(START + 11)));
+        assert_eq!(map.len(), 14);
+    });
+}

@@ -31,7 +31,7 @@ pub struct TableStats {
     pub used: usize,
     /// Chunks handed out for migration, of how many.
     pub moved: (usize, usize),
-    /// Bytes of its slots.
+    /// Bytes of its lines, filters and cells.
     pub bytes: usize,
 }
 
@@ -45,7 +45,7 @@ pub struct WordMapStats {
     pub load: f64,
     /// The tables in use, oldest first: none, one, or two during a migration.
     pub tables: Vec<TableStats>,
-    /// `probes[d]` entries of the oldest table lie `d` slots from their home; the last counts all that lie further.
+    /// `probes[d]` entries of the oldest table lie `d` lines of four slots from their home; the last counts all that lie further.
     pub probes: [usize; 16],
     /// Migrations completed: to larger, equal and smaller tables.
     pub migrations: usize,
@@ -132,7 +132,7 @@ fn describe(nth: usize, table: &Table) -> TableStats {
 
 fn probes(table: &Table) -> [usize; 16] {
     let mut counts = [0; 16];
-    for index in 0..table.shape().slots() {
+    for index in 0..table.walked() {
         if let Some(displacement) = table.displacement_at(index) {
             counts[displacement.min(15)] += 1;
         }

@@ -1,27 +1,29 @@
-//! One table: where a key is, and what a slot may become.
+//! One table: its lines, filters and counters.
 //!
-//! **T1.** A slot's key is written once. A key occurs at most once per table: two inserters of one key meet at the first EMPTY of
-//! its probe, and a tombstone is revived by its own key only.
-//! **T2.** The value changes only in EMPTY → LIVE, LIVE → LIVE and TOMB → LIVE. TOMB, frozen and done keep it.
-//! **T3.** A reader may load the first word and then the second, and answer LIVE(k) with what it got: the second word is of a moment
-//! not before the first load. If the slot was still LIVE(k) then, that is the answer's moment. If not, by T2 the word is
-//! the last value k had here, and by T1 and the first load k had it at some moment in between.
-//! **T4.** A probe from the home passes slots of other keys in any state and ends at its own key, at an EMPTY or
-//! EMPTY-frozen, or past the reach in the overflow list (O1). Nobody has ever gone past an EMPTY in search of its key.
-//! **T5.** A failed exchange looks at the same slot again.
-//! **T6.** A probe goes through the slots of a group, beginning at the key's turn and round to it again, and then to the next group.
-//! So a group with the key, or with an EMPTY, is the last one of its probe.
+//! ```text
+//!   0                              homes        lines
+//!   +------------------------------+------------+        no wrap-around: keys keep their order,
+//!   | lines: K0..K3, V0..V3 each   | some more  |─link   so that a migration reads and writes in sequence
+//!   +------------------------------+------------+
+//!   | filter words, one per home   |
+//!   +------------------------------+
+//!   two value words for the special keys · cells · next · counters · work of the migration
+//! ```
+//!
+//! **WL1.** The home of a key is the line `hash · homes / 2^64`; `hash` is the folded product of its K and a factor of the table. The filter word of a home has two bits for each key that has its home there
+//! and was ever claimed in this table, wherever it lies.
+//! **WL6.** To claim a lane for a new key: both bits in the filter of the home, then the exchange of the key word. The bits come before the key, since another writer of the key may find it and give it a value.
+//! A clear bit therefore proves that the key has no value in this table.
 
-use super::aim::{Aim, has_empty};
-use super::overflow::Overflow;
-use super::word::{GROUP, SPARE_BITS, STEP, Shape, SlotWord, Sought, State};
-use crate::hash::WordMixer;
+use super::cells::Cells;
+use super::more::More;
+use super::probe::{Own, Slot};
+use super::word::{CLOSED, EMPTY, Folder, Live, OWN, Secrets, Shape, State, filter_bits};
 use crate::migrate::{Election, FirstTouch, Leave, Link, Work, load_of};
 use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
-use crate::sync::pair::find;
-use crate::sync::prefetch::prefetch_read;
-use crate::sync::{AtomicBool, AtomicPair, AtomicUsize, CachePadded, MODEL, Ordering, load_hint};
+use crate::sync::quad::{LANES, Quad};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, MODEL, Ordering, load_hint};
 use std::fmt;
 
 /// What a table is made with.
@@ -29,44 +31,44 @@ use std::fmt;
 pub(crate) struct Plan {
     /// log2 of the size.
     pub(crate) bits: u32,
-    pub(crate) seed: u64,
     /// The seed was changed at this size already.
     pub(crate) reseeded: bool,
-    /// Share of the size that may be used before the table is left.
-    pub(crate) max_load: f64,
-    /// Slots in one chunk of a migration.
-    pub(crate) chunk: usize,
     pub(crate) pages: Pages,
+    pub(crate) secrets: Secrets,
+    pub(crate) seed: u64,
     /// Number of this table in its map's life.
     pub(crate) id: u64,
     /// The era before it was published.
     pub(crate) birth: u64,
 }
 
-/// One table of the chain. The first fields are read by every operation and change never, or once.
-#[repr(C)]
+/// One table of the chain. The first fields are read by every operation and change never, or once; the last, on a line of their own, are what writers and movers count.
+#[repr(C, align(64))]
 pub(crate) struct Table {
-    shape: Shape,
-    mixer: Mixer,
-    slots: Buffer<AtomicPair>,
-    reach: usize,
-    /// How many slots a thread may use before it reports them.
-    batch: u32,
+    pub(super) lines: Buffer<Quad>,
+    /// One for each home.
+    filters: Buffer<AtomicU32>,
+    folder: Folder,
+    plan: Plan,
     /// When so many slots are used, the table is left.
     threshold: usize,
     /// The successor: set once.
     next: Link<Table>,
-    plan: Plan,
-    overflow: Overflow,
-    /// Inserts may use the whole reach and then the list: a reseed did not help.
-    flooded: AtomicBool,
+    /// How many slots a thread may use before it reports them.
+    batch: u8,
+    /// Inserts may go as far as it takes: a reseed did not help.
+    pub(super) flooded: AtomicBool,
     pub(crate) election: Election,
+    pub(super) more: More,
+    pub(super) cells: Cells,
     touch: FirstTouch,
-    pub(crate) work: CachePadded<Work>,
+    /// The value words of the two special keys (WL3).
+    pub(super) extras: [AtomicU64; 2],
     /// Slots that are no longer EMPTY, as far as they have been reported.
-    used: CachePadded<AtomicUsize>,
+    used: AtomicUsize,
     /// Entries removed here, as far as they have been reported.
-    removed: CachePadded<AtomicUsize>,
+    removed: AtomicUsize,
+    pub(crate) work: Work,
 }
 
 impl fmt::Debug for Table {
@@ -78,57 +80,65 @@ impl fmt::Debug for Table {
     }
 }
 
-/// A key's place in a table as a probe saw it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
-    pub(crate) state: State,
-    word: SlotWord,
-    pub(crate) value: u64,
-}
-
 impl Leave for Table {
     fn bytes_and_birth(&self) -> (usize, u64) {
         (self.bytes(), self.plan.birth)
     }
 
     unsafe fn give_back(&mut self) -> bool {
+        if self.lines.bytes() > 0 {
+            // SAFETY: the caller's promise.
+            let last = unsafe { self.lines.give_back() };
+            if !last {
+                return false;
+            }
+        }
         // SAFETY: the caller's promise.
-        unsafe { self.slots.give_back() }
+        unsafe { self.filters.give_back() }
     }
 }
 
 impl Table {
-    /// A table of EMPTY slots.
-    pub(crate) fn try_new(plan: Plan) -> Result<Box<Self>, AllocError> {
+    /// A table of EMPTY lanes.
+    ///
+    /// It is left when the share `max_load` of its size is used; a chunk of a migration has `chunk` slots.
+    pub(crate) fn try_new(
+        plan: Plan,
+        max_load: f64,
+        chunk: usize,
+    ) -> Result<Box<Self>, AllocError> {
         if plan.bits > Shape::MAX_BITS {
             return Err(AllocError::CapacityOverflow);
         }
         let shape = Shape::new(plan.bits);
-        let chunks = shape.slots().div_ceil(plan.chunk) + 1;
+        let chunks = shape.lines().div_ceil(lines_of(chunk)) + 1;
         let refused = |_| AllocError::OutOfMemory { bytes: chunks / 8 };
-        let slots = Buffer::try_new(shape.slots(), plan.pages)?;
+        let lines = Buffer::try_new(shape.lines(), plan.pages)?;
+        let filters = Buffer::try_new(shape.homes(), plan.pages)?;
         Ok(Box::new(Self {
-            shape,
-            mixer: Mixer::new(plan.seed),
-            touch: FirstTouch::of(&slots),
-            slots,
-            reach: shape.reach(),
-            batch: (shape.size() >> 8).clamp(1, 64) as u32,
-            threshold: (load_of(plan.bits, plan.max_load) * shape.size() as f64) as usize,
-            // SAFETY: only sections of the map's domain lead here, and all that they find is used inside of them (M12).
-            next: unsafe { Link::empty() },
-            plan,
-            overflow: Overflow::new(),
+            touch: FirstTouch::of_both(&lines, &filters),
+            lines,
+            filters,
+            folder: Folder::new(plan.seed),
+            threshold: (load(plan.bits, max_load) * shape.size() as f64) as usize,
+            batch: (shape.size() >> 8).clamp(1, 64) as u8,
             flooded: AtomicBool::new(false),
             election: Election::new(),
-            work: CachePadded::new(Work::try_new(chunks).map_err(refused)?),
-            used: CachePadded::new(AtomicUsize::new(0)),
-            removed: CachePadded::new(AtomicUsize::new(0)),
+            // SAFETY: only sections of the map's domain lead here, and all that they find is used inside of them (M12).
+            next: unsafe { Link::empty() },
+            extras: [AtomicU64::new(0), AtomicU64::new(0)],
+            more: More::new(),
+            cells: Cells::new(),
+            used: AtomicUsize::new(0),
+            removed: AtomicUsize::new(0),
+            work: Work::try_new(chunks).map_err(refused)?,
+            plan,
         }))
     }
 
-    pub(crate) const fn shape(&self) -> Shape {
-        self.shape
+    #[inline(always)]
+    pub(crate) fn shape(&self) -> Shape {
+        Shape::of_homes(self.filters.len())
     }
 
     pub(crate) const fn plan(&self) -> &Plan {
@@ -136,17 +146,19 @@ impl Table {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.slots.bytes()
+        let behind = self.more.blocks().map(size_of_val).sum::<usize>();
+        self.lines.bytes() + self.filters.bytes() + self.cells.bytes() + behind
+    }
+
+    /// The K of a key, and back (WL2).
+    #[inline(always)]
+    pub(crate) const fn k(&self, key: u64) -> u64 {
+        key ^ self.plan.secrets.add
     }
 
     #[inline(always)]
-    pub(crate) const fn hash(&self, key: u64) -> u64 {
-        self.mixer.mix(key)
-    }
-
-    #[inline(always)]
-    pub(crate) const fn key(&self, hash: u64) -> u64 {
-        self.mixer.unmix(hash)
+    pub(crate) const fn secrets(&self) -> Secrets {
+        self.plan.secrets
     }
 
     /// Where the successor is, or will be.
@@ -160,105 +172,87 @@ impl Table {
         &mut self.next
     }
 
-    /// Starts a probe for `key`.
     #[inline(always)]
-    pub(crate) fn probe(&self, key: u64) -> Probe<'_> {
-        self.probe_hash(self.hash(key))
+    pub(super) fn line(&self, index: usize) -> &Quad {
+        debug_assert!(index < self.lines.len());
+        // SAFETY: every caller's index is below the number of lines: homes are, and a walk ends there.
+        unsafe { self.lines.get_unchecked(index) }
+    }
+
+    /// The hash of a K.
+    #[inline(always)]
+    pub(super) const fn hash(&self, k: u64) -> u64 {
+        self.folder.hash(k)
     }
 
     #[inline(always)]
-    fn probe_hash(&self, hash: u64) -> Probe<'_> {
-        let (home, sought) = self.shape.aim(hash);
-        let slots = self.slots.as_ptr();
-        let turn = if self.shape.is_grouped() { sought.turn() } else { 0 };
-        Probe {
-            table: self,
-            hash,
-            slots,
-            first: home,
-            end: home + self.reach,
-            sought,
-            turn,
-            step: 0,
+    fn filter(&self, home: usize) -> &AtomicU32 {
+        debug_assert!(home < self.filters.len());
+        // SAFETY: one per home.
+        unsafe { self.filters.get_unchecked(home) }
+    }
+
+    /// False if a key with this hash has no value in this table (WL6).
+    #[inline(always)]
+    pub(super) fn may_have(&self, home: usize, hash: u64) -> bool {
+        let bits = filter_bits(hash);
+        // ORDERING: Relaxed: who happens after one that saw a value of the key, or its claim, cannot see the bits clear, by coherence.
+        self.filter(home).load(Ordering::Relaxed) & bits == bits
+    }
+
+    /// Sets the bits of a hash in the filter of its home (WL6).
+    #[inline(always)]
+    pub(super) fn admit(&self, home: usize, hash: u64) {
+        if !self.may_have(home, hash) {
+            // ORDERING: Relaxed: comes before the claim of the key, which is Release.
+            self.filter(home).fetch_or(filter_bits(hash), Ordering::Relaxed);
+        }
+    }
+
+    /// The value of a live word of a slot (WL13).
+    #[inline(always)]
+    pub(crate) fn decode(&self, slot: Slot<'_>, live: Live) -> u64 {
+        match live {
+            Live::Plain(word) => word ^ self.secrets().flip,
+            Live::Own => self.load_cell(self.own_cell(slot)),
+            Live::Esc(cell) => self.load_cell(self.cells.numbered(cell)),
         }
     }
 
     #[cold]
-    fn look_in_list(&self, hash: u64) -> (State, u64) {
-        self.overflow.look(hash)
+    fn load_cell(&self, cell: &AtomicU64) -> u64 {
+        // ORDERING: Relaxed: the value word that led here was loaded with Acquire, and its exchange came after the store.
+        cell.load(Ordering::Relaxed)
+    }
+
+    fn own_cell<'s>(&'s self, slot: Slot<'s>) -> &'s AtomicU64 {
+        match slot.own {
+            Own::There(index) => self.cells.own(index),
+            Own::Here(cell) => cell,
+        }
+    }
+
+    /// The word that says `value` in this slot, for a copy (WL13.2).
+    #[inline(always)]
+    pub(super) fn word_of_copy(&self, slot: Slot<'_>, value: u64) -> u64 {
+        self.secrets().plain(value).unwrap_or_else(|| self.put_in_own_cell(slot, value))
     }
 
     #[cold]
-    fn exchange_in_list(&self, hash: u64, old: (State, u64), new: (State, u64)) -> bool {
-        self.overflow.exchange(hash, old, new)
+    fn put_in_own_cell(&self, slot: Slot<'_>, value: u64) -> u64 {
+        // ORDERING: Relaxed: the exchange of the value word comes after it.
+        self.own_cell(slot).store(value, Ordering::Relaxed);
+        OWN
     }
 
-    /// The usual answers: the value of `key`, or that it is absent. `None` says nothing.
-    #[inline(always)]
-    pub(crate) fn glance(&self, key: u64) -> Option<Option<u64>> {
-        let Some(aim) = self.aim(key) else { return self.glance_further(key) };
-        if let Some(slot) = find::<GROUP, STEP>(aim.group, aim.live.bits()) {
-            return Some(Some(slot.load_second()));
-        }
-        if !has_empty(aim.group) {
-            return self.glance_further(key);
-        }
-        // T6: the key is here or absent. It may be here as TOMB or, if a migration has begun, frozen; without a successor
-        // afterwards it was not frozen before.
-        // Whoever freezes has seen the successor, and passes that on by its exchange.
-        self.next.is_empty().then_some(None)
-    }
-
-    /// The same for a key whose home is full, or in a small table.
-    #[cold]
-    #[inline(never)]
-    fn glance_further(&self, key: u64) -> Option<Option<u64>> {
-        let seen = self.probe(key).look();
-        match seen.state {
-            State::Live => Some(Some(seen.value)),
-            State::Empty | State::Tomb => Some(None),
-            _ => None,
-        }
-    }
-
-    /// Where `key` is most often found, in a grouped table.
-    #[inline(always)]
-    pub(crate) fn aim(&self, key: u64) -> Option<Aim<'_>> {
-        if !self.shape.is_grouped() {
-            return None;
-        }
-        let (home, sought) = self.shape.aim(self.hash(key));
-        Some(Aim { group: self.group(home), live: sought.word(State::Live), turn: sought.turn() })
-    }
-
-    /// The slots of one group.
-    #[inline(always)]
-    fn group(&self, first: usize) -> &[AtomicPair; GROUP] {
-        debug_assert!(first + GROUP <= self.slots.len());
-        // SAFETY: inside the buffer: a home lies below the size and a group begins at most the reach behind it, less a group.
-        let first = unsafe { self.slots.as_ptr().add(first) };
-        // SAFETY: the buffer lives as long as the table, and its slots are only ever shared.
-        unsafe { &*first.cast() }
-    }
-
-    /// Asks the cache for the line where a probe for `key` starts.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, key: u64) {
-        let (home, _) = self.shape.aim(self.hash(key));
-        prefetch_read(self.slots.as_ptr().wrapping_add(home));
-    }
-
-    #[inline(always)]
-    fn slot(&self, index: usize) -> &AtomicPair {
-        debug_assert!(index < self.slots.len());
-        // SAFETY: every caller's index is below size + reach: a home lies below the size, a probe
-        // adds at most the reach, and a chunk ends at the number of slots.
-        unsafe { self.slots.get_unchecked(index) }
+    /// Makes the cells that special values need (WL13.6).
+    pub(crate) fn make_cells(&self, seats: usize) -> Result<(), AllocError> {
+        self.cells.make(self.lines.len() * LANES + self.extras.len(), seats)
     }
 
     /// Makes some of its memory present. False if all of it is, or will be soon (M10).
     pub(crate) fn touch_ahead(&self) -> bool {
-        self.touch.step(&self.slots)
+        self.touch.step_both(&self.lines, &self.filters)
     }
 
     /// True if entries may come here (M10).
@@ -279,7 +273,7 @@ impl Table {
 
     /// Reports `count` removals; true each time a 32nd of the table has been removed.
     pub(crate) fn add_removed(&self, count: usize) -> bool {
-        let share = self.shape.size() / 32 + 1;
+        let share = self.shape().size() / 32 + 1;
         // ORDERING: Relaxed, as in `add_used`.
         let before = self.removed.fetch_add(count, Ordering::Relaxed);
         before / share != (before + count) / share
@@ -291,224 +285,77 @@ impl Table {
     }
 
     /// Above this nobody waits for the winner of the election any more.
-    pub(crate) const fn hard_limit(&self) -> usize {
-        self.shape.size() - self.shape.size() * 15 / 100
+    pub(crate) fn hard_limit(&self) -> usize {
+        self.shape().size() - self.shape().size() * 15 / 100
     }
 
     #[inline(always)]
-    pub(crate) const fn batch(&self) -> u32 {
+    pub(crate) const fn batch(&self) -> u8 {
         self.batch
     }
 
     /// True if few slots are used, with `live` entries in the map: then a long probe is the hash's fault. The live count
     /// knows what has not been reported here yet.
     pub(crate) fn is_sparse(&self, live: usize) -> bool {
-        self.used().max(live) < self.shape.size() / 5
+        self.used().max(live) < self.shape().size() / 5
     }
 
-    /// From now on inserts use the whole reach, and then the list.
+    /// From now on inserts go as far as it takes.
     pub(crate) fn set_flooded(&self) {
         // ORDERING: Relaxed: a permission; using it early or late is the same.
         self.flooded.store(true, Ordering::Relaxed);
     }
 
-    /// The largest displacement an insert may use: half the reach, so that copies find room.
-    #[inline(always)]
-    fn insert_reach(&self) -> usize {
-        // ORDERING: Relaxed, as in `set_flooded`.
-        if self.flooded.load(Ordering::Relaxed) { usize::MAX } else { self.reach / 2 }
+    /// Slots that a walk goes through one by one; the rest are [listed](Self::listed_keys).
+    pub(crate) fn walked(&self) -> usize {
+        self.lines.len() * LANES
     }
 
-    /// Puts an entry of the predecessor here unless the key has been here already. True if a slot was used.
-    #[inline(always)]
-    pub(crate) fn copy_in(&self, hash: u64, value: u64) -> bool {
-        let mut probe = self.probe_hash(hash);
-        loop {
-            let seen = probe.look();
-            match seen.state {
-                State::Empty if probe.exchange(seen, State::Live, value) => return true,
-                State::Empty => {}
-                // The key was copied, or (EMPTY-frozen) the predecessor is complete.
-                _ => return false,
-            }
-        }
-    }
-
-    /// Freezes and copies one chunk into the successor. Returns how many slots were used there.
-    pub(crate) fn migrate(&self, chunk: usize, next: &Self) -> usize {
-        let from = chunk * self.plan.chunk;
-        if from >= self.slots.len() {
-            return self.migrate_list(next);
-        }
-        let to = (from + self.plan.chunk).min(self.slots.len());
-        (from..to).filter(|&index| self.migrate_slot(index, next)).count()
-    }
-
-    #[inline(always)]
-    fn migrate_slot(&self, index: usize, next: &Self) -> bool {
-        let slot = self.slot(index);
-        let mut word = SlotWord::from_bits(slot.load_first());
-        // T2, T3: the exchange fails if the value is not the word's.
-        let mut value = slot.load_second();
-        while let Some(frozen) = word.frozen() {
-            match slot.compare_exchange((word.bits(), value), (frozen.bits(), value)) {
-                Ok(()) => word = frozen,
-                Err((found, second)) => (word, value) = (SlotWord::from_bits(found), second),
-            }
-        }
-        if word.state() != State::LiveFrozen {
-            return false;
-        }
-        let used = self.copy_out(self.shape.hash(index, word), value, next);
-        // LIVE-frozen becomes LIVE-done and nothing else, so that this needs no exchange (P5).
-        slot.settle((word.bits(), value), word.with(State::LiveDone).bits());
-        used
-    }
-
-    fn migrate_list(&self, next: &Self) -> usize {
-        let mut used = 0;
-        for (hash, value) in self.overflow.freeze() {
-            used += usize::from(self.copy_out(hash, value, next));
-            let frozen = (State::LiveFrozen, value);
-            let _ = self.overflow.exchange(hash, frozen, (State::LiveDone, value));
-        }
-        used
-    }
-
-    fn copy_out(&self, hash: u64, value: u64, next: &Self) -> bool {
-        if self.plan.seed == next.plan.seed {
-            return next.copy_in(hash, value);
-        }
-        next.copy_in(next.hash(self.key(hash)), value)
-    }
-
-    /// The key in slot `index`, whatever its state, and its value if it is LIVE (T3).
+    /// The key in slot `index`, whatever its state, and its value if that is there.
     pub(crate) fn entry_at(&self, index: usize) -> Option<(u64, Option<u64>)> {
-        let slot = self.slot(index);
-        let word = SlotWord::from_bits(slot.load_first());
-        let key = word.has_key().then(|| self.key(self.shape.hash(index, word)))?;
-        Some((key, (word.state() == State::Live).then(|| slot.load_second())))
-    }
-
-    /// The keys in the overflow list, in whatever state.
-    pub(crate) fn listed_keys(&self) -> Vec<u64> {
-        self.overflow.hashes().into_iter().map(|hash| self.key(hash)).collect()
-    }
-
-    /// Displacement of the LIVE entry in slot `index`.
-    pub(crate) fn displacement_at(&self, index: usize) -> Option<usize> {
-        let word = SlotWord::from_bits(self.slot(index).load_first());
-        (word.state() == State::Live).then(|| self.shape.displacement(word))
-    }
-}
-
-/// A walk from a key's home to its place (T4, T6).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Probe<'t> {
-    table: &'t Table,
-    hash: u64,
-    /// Where the slots begin; kept here since loads of slots make the compiler forget what lies in memory.
-    slots: *const AtomicPair,
-    /// The first slot of the group.
-    first: usize,
-    /// The last slot within reach.
-    end: usize,
-    /// The key's word in the first slot of the group.
-    sought: Sought,
-    /// Where the walk through a group begins.
-    turn: usize,
-    /// How many of the group it has passed.
-    step: usize,
-}
-
-impl<'t> Probe<'t> {
-    /// The place within the group.
-    #[inline(always)]
-    fn lane(&self) -> usize {
-        (self.turn + self.step) % GROUP
-    }
-
-    #[inline(always)]
-    fn place(&self) -> &'t AtomicPair {
-        debug_assert!(self.first + self.lane() <= self.end);
-        // SAFETY: inside the buffer: a home lies below the size, `end` at most the reach behind it, and a group that
-        // begins before the end ends before it.
-        let place = unsafe { self.slots.add(self.first + self.lane()) };
-        // SAFETY: the buffer lives as long as the table, and its slots are only ever shared.
-        unsafe { &*place }
-    }
-
-    /// The key's place, or the end of the probe. Called again it looks at the same slot first (T5).
-    #[inline(always)]
-    pub(crate) fn look(&mut self) -> Seen {
-        while self.first <= self.end {
-            while self.step < GROUP {
-                let slot = self.place();
-                let word = SlotWord::from_bits(slot.load_first());
-                if self.sought.further(self.lane()).is(word) {
-                    return Seen { state: word.state(), word, value: slot.load_second() };
-                }
-                if !word.has_key() {
-                    return Seen { state: word.state(), word, value: 0 };
-                }
-                self.step += 1;
-            }
-            self.step = 0;
-            self.first += GROUP;
-            self.sought = self.sought.further(GROUP);
+        let (line, lane) = (index / LANES, index % LANES);
+        // ORDERING: Acquire: partner is the claim.
+        let k = self.line(line).key(lane).load(Ordering::Acquire);
+        if k <= CLOSED {
+            return None;
         }
-        let (state, value) = self.table.look_in_list(self.hash);
-        Seen { state, word: SlotWord::EMPTY, value }
-    }
-
-    /// Gives the place another state and value if it is still as seen.
-    #[inline(always)]
-    pub(crate) fn exchange(&self, seen: Seen, state: State, value: u64) -> bool {
-        if self.first > self.end {
-            let old = (seen.state, seen.value);
-            return self.table.exchange_in_list(self.hash, old, (state, value));
-        }
-        let word = match state {
-            State::EmptyFrozen => SlotWord::EMPTY_FROZEN,
-            state => self.sought.further(self.lane()).word(state),
+        let slot = self.slot(line, lane);
+        // ORDERING: Acquire, as in `glance`.
+        let value = match State::of(slot.value.load(Ordering::Acquire)) {
+            State::Live(live) => Some(self.decode(slot, live)),
+            _ => None,
         };
-        let slot = self.place();
-        slot.compare_exchange((seen.word.bits(), seen.value), (word.bits(), value)).is_ok()
+        Some((self.k(k), value))
     }
 
-    /// True if an insert may not use this place although it is EMPTY.
-    #[inline(always)]
-    pub(crate) fn is_too_far(&self) -> bool {
-        // The end of the probe minus the reach is the home.
-        self.first + self.lane() + self.table.reach - self.end > self.table.insert_reach()
+    /// The keys behind the table, in whatever state, and the two special ones.
+    pub(crate) fn listed_keys(&self) -> Vec<u64> {
+        let mut keys = vec![self.k(EMPTY), self.k(CLOSED)];
+        for (line, _) in self.more.blocks().flat_map(|block| block.lines()) {
+            for lane in 0..LANES {
+                // ORDERING: Acquire, as in `entry_at`.
+                let k = line.key(lane).load(Ordering::Acquire);
+                if k > CLOSED {
+                    keys.push(self.k(k));
+                }
+            }
+        }
+        keys
     }
 
-    /// Copies this LIVE-frozen place to the successor and marks it done. True if a slot was used there.
-    pub(crate) fn carry(&self, seen: Seen, next: &Table) -> bool {
-        let used = self.table.copy_out(self.hash, seen.value, next);
-        // A failure means that somebody else has done it.
-        let _ = self.exchange(seen, State::LiveDone, seen.value);
-        used
+    /// Lines between its home and the live entry in slot `index`.
+    pub(crate) fn displacement_at(&self, index: usize) -> Option<usize> {
+        let (key, value) = self.entry_at(index)?;
+        value.map(|_| index / LANES - self.shape().home(self.folder.hash(self.k(key))))
     }
 }
 
-/// The hash of a table: a permutation, so that the table need not keep the keys.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Mixer(WordMixer);
+/// The share of a table that may be filled, if that of large tables is `max_load`. The smallest tables are filled like the largest: they are one or two lines, whatever is in them.
+pub(super) fn load(bits: u32, max_load: f64) -> f64 {
+    if bits <= Shape::MIN_BITS && !MODEL { max_load } else { load_of(bits, max_load) }
+}
 
-impl Mixer {
-    pub(super) const fn new(seed: u64) -> Self {
-        Self(WordMixer::new(seed))
-    }
-
-    /// Under a model checker keys have 56 bits and choose their own home by the top ones.
-    #[inline(always)]
-    pub(super) const fn mix(&self, key: u64) -> u64 {
-        if MODEL { key << SPARE_BITS } else { self.0.mix(key) }
-    }
-
-    #[inline(always)]
-    pub(super) const fn unmix(&self, hash: u64) -> u64 {
-        if MODEL { hash >> SPARE_BITS } else { self.0.unmix(hash) }
-    }
+/// How many lines hold so many slots.
+pub(super) const fn lines_of(slots: usize) -> usize {
+    slots.div_ceil(LANES)
 }

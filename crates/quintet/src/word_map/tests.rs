@@ -153,46 +153,44 @@ fn writes_by_short_pins_are_counted() {
     assert_eq!((map.len(), map.pin().iter().count()), (30_000, 30_000));
 }
 
-/// Keys that share their top hash bits under the first seed, and then under the second as well: they fill the reach and go on in the
-/// list. The map slows down; it neither grows without end nor loses anything.
+/// Keys that have the last home in common under the first seed, and under the second as well: they fill its reach and go on behind the
+/// table. The map slows down; it neither grows without end nor loses anything.
 #[test]
-fn a_flood_under_two_seeds_ends_in_the_list() {
-    let first = table::Mixer::new(7);
-    let second = table::Mixer::new(8);
-    let keys: Vec<u64> = (0..40_000u64)
-        .map(|low| first.unmix(low))
-        .filter(|key| second.mix(*key) >> 58 == 0)
-        .take(40)
-        .collect();
-    assert_eq!(keys.len(), 40);
-    let map = WordMap::<u64, u64>::builder().seed(7).build();
+fn a_flood_under_two_seeds_ends_behind_the_table() {
+    let (secrets, shape) = (word::Secrets::of(7), word::Shape::new(11));
+    let last = |seed, key: u64| {
+        shape.home(word::Folder::new(seed).hash(key ^ secrets.add)) == shape.size() / 4 - 1
+    };
+    let keys: Vec<u64> = (0..).filter(|&key| last(7, key) && last(8, key)).take(320).collect();
+    let (keys, others) = keys.split_at(300);
+    let map = WordMap::<u64, u64>::builder().seed(7).capacity(700).build();
     let handle = map.handle();
-    for (value, &key) in keys[..14].iter().enumerate() {
+    for (value, &key) in keys.iter().enumerate() {
         assert_eq!(handle.insert(key, value as u64), None);
     }
     let stats = map.stats();
-    assert_eq!((stats.tables.len(), stats.tables[0].size), (1, 64), "{stats:?}");
+    assert_eq!((stats.tables.len(), stats.tables[0].size), (1, 2048), "{stats:?}");
     assert_eq!(stats.migrations, 1, "one reseed");
-    assert!(stats.probes.iter().sum::<usize>() < 14, "some are in the list");
-    for (value, &key) in keys[..14].iter().enumerate() {
-        assert_eq!(handle.get(key), Some(value as u64));
-    }
-    assert_eq!(handle.remove(keys[13]), Some(13));
-    assert_eq!(handle.remove(keys[13]), None);
-    assert_eq!(handle.insert(keys[13], 99), None);
-    assert_eq!(handle.get(keys[20]), None);
+    assert!(stats.probes.iter().sum::<usize>() < 300, "some are behind the table");
+    let all = |last| {
+        let value = |(value, key): (usize, &u64)| handle.get(*key) == Some(value as u64);
+        keys[..299].iter().enumerate().all(value) && handle.get(keys[299]) == last
+    };
+    assert!(all(Some(299)));
+    assert_eq!(handle.remove(keys[299]), Some(299));
+    assert_eq!(handle.remove(keys[299]), None);
+    assert!(all(None));
+    assert_eq!(handle.insert(keys[299], 99), None);
+    assert!(others.iter().all(|key| handle.get(*key).is_none()));
     let mut seen: Vec<_> = handle.iter().map(|(key, _)| key).collect();
     seen.sort_unstable();
-    let mut expected = keys[..14].to_vec();
+    let mut expected = keys.to_vec();
     expected.sort_unstable();
     assert_eq!(seen, expected);
-    // Growth takes the list along.
-    handle.reserve(1_000);
-    assert!(
-        keys[..13].iter().enumerate().all(|(value, key)| handle.get(*key) == Some(value as u64))
-    );
-    assert_eq!(handle.get(keys[13]), Some(99));
-    assert_eq!(map.len(), 14);
+    // Growth takes along what is behind.
+    handle.reserve(10_000);
+    assert!(all(Some(99)));
+    assert_eq!(map.len(), 300);
 }
 
 /// 10,000 entries are less than a quarter of what their table may hold, yet too many for the next smaller one, which is filled by half as much.

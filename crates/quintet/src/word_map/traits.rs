@@ -1,8 +1,9 @@
 //! The usual traits.
 
 use super::core::Core;
+use super::table::load;
 use super::{IntoIter, Iter, Word, WordMap};
-use crate::migrate::{capacity_for, load_of};
+use crate::migrate::capacity_for;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -26,7 +27,7 @@ impl<K: Word + fmt::Debug, V: Word + fmt::Debug> fmt::Debug for WordMap<K, V> {
 impl<K: Word, V: Word> Clone for WordMap<K, V> {
     fn clone(&self) -> Self {
         let mut settings = self.core.settings;
-        let bits = capacity_for(self.len(), |bits| load_of(bits, settings.max_load));
+        let bits = capacity_for(self.len(), |bits| load(bits, settings.max_load));
         settings.first_bits = settings.first_bits.max(bits);
         let map = Self { core: Core::new(settings), types: PhantomData };
         map.insert_many(self);
