@@ -98,7 +98,7 @@ fn child() {
             let handle = cache.handle().unwrap();
             TierCache::unlink(&place).unwrap();
             in_child(|| match cache.handle() {
-                Ok(mut own) => report(&format!("stored {}", own.set("k", "v").is_ok())),
+                Ok(mut own) => report(&format!("stored {}", own.insert("k", "v").is_ok())),
                 Err(error) => report(&error.to_string()),
             });
             drop(handle);
@@ -156,7 +156,7 @@ fn fork_then_remove_and_create_then_both_go_on() {
     drop(named.create());
     in_child(|| {
         let mut own = cache.handle().unwrap();
-        (0..500).for_each(|number| assert!(own.set(number.to_string(), "child").is_ok()));
+        (0..500).for_each(|number| assert!(own.insert(number.to_string(), "child").is_ok()));
         assert_eq!(cache.processes().len(), 2, "the parent is alive");
     });
     (0..500).for_each(|number| assert!(handle.insert(format!("p{number}"), "parent").is_ok()));
@@ -323,7 +323,7 @@ fn a_process_whose_first_thread_ended_is_alive() {
     let state = stat.rsplit_once(") ").unwrap().1.chars().next();
     for _ in 0..100 {
         cache.recover().unwrap();
-        mine.set("mine", "beside it").unwrap();
+        mine.insert("mine", "beside it").unwrap();
     }
     assert_eq!(cache.processes().len(), 2, "alive, though its state is {state:?}");
     let mut status = -1;

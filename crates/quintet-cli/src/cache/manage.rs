@@ -1,8 +1,8 @@
 //! Caches as a whole.
 
 use super::args::{CreateArgs, EvictArgs, FlushArgs, LsArgs, NameArgs, RemoveArgs};
-use super::place::{Note, attach, builder, forget, known_space, names, noted, others};
-use super::place::{place, printable, refused, unopened};
+use super::place::{MEMORY, Note, PREFIX, attach, builder, forget, known_space, names, noted};
+use super::place::{others, place, printable, refused, unopened};
 use super::units::size;
 use crate::fail::{Exit, Fail};
 use crate::ui::{Tone, count, paint, say};
@@ -102,7 +102,7 @@ fn differs(args: &CreateArgs, why: String) -> Fail {
 
 /// Removes a cache's name, and what is noted under it.
 pub(super) fn remove(args: &RemoveArgs) -> Result<Exit, Fail> {
-    if !args.yes && io::stdin().is_terminal() && !agrees(&args.name)? {
+    if !args.yes && io::stdin().is_terminal() && !agrees(&args.name) {
         return Ok(Exit::No);
     }
     let removed = TierCache::unlink(&place(&args.name));
@@ -114,13 +114,16 @@ pub(super) fn remove(args: &RemoveArgs) -> Result<Exit, Fail> {
 }
 
 /// Asks whether a cache may go.
-fn agrees(name: &str) -> Result<bool, Fail> {
-    let entries = TierCache::attach_read_only(&place(name)).map(|cache| cache.len());
-    let entries = entries.map_err(|error| unopened(name, &error))?;
-    eprint!("remove {name:?} with {} entries? [y/N] ", count(entries));
+fn agrees(name: &str) -> bool {
+    // One that cannot be read, of an older version for example, can be removed all the same.
+    let content = match TierCache::attach_read_only(&place(name)) {
+        Ok(cache) => format!(" with {} entries", count(cache.len())),
+        Err(_) => String::new(),
+    };
+    eprint!("remove {name:?}{content}? [y/N] ");
     let mut answer = String::new();
     let read = io::stdin().read_line(&mut answer);
-    Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
+    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
 /// Who made a cache's file, and how many seconds ago.

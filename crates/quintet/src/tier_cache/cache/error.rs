@@ -69,6 +69,7 @@ impl CacheError {
             Self::OldFormat => 14,
             Self::Format(_) => 15,
             Self::Corrupt(_) => 16,
+            Self::Unjoined(_) => 17,
         }
     }
 }

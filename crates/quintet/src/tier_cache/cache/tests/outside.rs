@@ -238,6 +238,7 @@ fn codes_of_errors_are_distinct_and_stay() {
         CacheError::OldFormat,
         CacheError::Format(String::new()),
         CacheError::Corrupt(""),
+        CacheError::Unjoined(String::new()),
     ];
-    assert!(all.iter().map(CacheError::code).eq(1..=16));
+    assert!(all.iter().map(CacheError::code).eq(1..=17));
 }
