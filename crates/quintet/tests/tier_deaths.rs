@@ -93,10 +93,13 @@ fn child() {
             Ok(_) => report("made"),
             Err(error) => report(&error.to_string()),
         },
-        "fork-after-remove" => {
+        "fork-after-remove" | "fork-after-remake" => {
             let cache = TierCache::attach(&place).unwrap();
             let handle = cache.handle().unwrap();
             TierCache::unlink(&place).unwrap();
+            if task == "fork-after-remake" {
+                drop(small().create(&place).unwrap());
+            }
             in_child(|| match cache.handle() {
                 Ok(mut own) => report(&format!("stored {}", own.insert("k", "v").is_ok())),
                 Err(error) => report(&error.to_string()),
@@ -277,18 +280,20 @@ fn a_child_forked_after_remove_takes_a_seat() {
     assert_eq!(cache.reader().get("k").unwrap().as_deref(), Some(&b"v"[..]));
 }
 
-/// Without `/proc` it cannot, and is told why.
+/// Without `/proc` it cannot, and is told why; a new cache of the same name is not taken for the old one.
 #[test]
 fn a_child_forked_after_remove_without_proc_is_told_why() {
     if !may(NO_PROC) {
         return;
     }
-    let named = Named::new("removed-no-proc");
-    let cache = named.create();
-    let child = named.child(NO_PROC, "fork-after-remove");
-    let said = child.line(PATIENCE).unwrap();
-    assert!(said.contains("removed") && said.contains("/proc"), "{said}");
-    drop(cache);
+    for task in ["fork-after-remove", "fork-after-remake"] {
+        let named = Named::new(task);
+        let cache = named.create();
+        let child = named.child(NO_PROC, task);
+        let said = child.line(PATIENCE).unwrap();
+        assert!(said.contains("removed") && said.contains("/proc"), "{said}");
+        drop(cache);
+    }
 }
 
 /// A process whose first thread has ended shows as a zombie while its other threads work.

@@ -157,6 +157,13 @@ fn truncated_foreign_and_linked_files_are_refused() {
         matches!(own.create(), Err(SegmentError::Foreign(_))),
         "somebody's file is not replaced"
     );
+    for bytes in [&[][..], &[0; 8], &[0; 8192], b"quintet"] {
+        std::fs::write(&own.1, bytes).unwrap();
+        let refused = [own.create().err(), own.attach().err(), Segment::remove(&own.0).err()];
+        assert!(refused.iter().all(|error| matches!(error, Some(SegmentError::Foreign(_)))));
+        assert_eq!(std::fs::read(&own.1).unwrap(), bytes, "left as it was");
+    }
+    std::fs::remove_file(&own.1).unwrap();
     for name in ["", "a/b", "x.lock"] {
         let place = Place::Name(name.to_owned());
         assert!(matches!(

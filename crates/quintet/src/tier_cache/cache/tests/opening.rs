@@ -157,6 +157,8 @@ fn workers_that_start_together_after_a_reboot_all_get_in() {
     drop(handle);
     drop(cache);
     for _ in 0..3 {
+        let sweeps = || TierCache::attach_read_only(named.place()).unwrap().stats().sweeps;
+        let before = sweeps();
         restart(&named);
         let mut workers = [(); 8].map(|()| named.child("rush", ""));
         let ready = workers.iter().all(|worker| worker.line(PATIENCE).as_deref() == Some("ready"));
@@ -166,6 +168,7 @@ fn workers_that_start_together_after_a_reboot_all_get_in() {
             assert_eq!(worker.line(PATIENCE).as_deref(), Some("worked"));
             assert!(worker.wait(PATIENCE).unwrap().is_some());
         }
+        assert_eq!(sweeps(), before + 1, "one of them repaired, once");
     }
     let cache = TierCache::attach(named.place()).unwrap();
     cache.recover().unwrap();

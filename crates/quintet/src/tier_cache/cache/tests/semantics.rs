@@ -91,6 +91,19 @@ fn a_clock_set_back_freezes_time_and_revives_nothing() {
     assert!(left(&mut handle) < frozen - Duration::from_secs(5), "goes on");
 }
 
+/// Who found an entry expired and never looks at the clock otherwise tells everybody.
+#[test]
+fn what_a_reader_found_expired_stays_expired() {
+    let cache = small().create_sealed().unwrap();
+    let mut handle = cache.handle().unwrap();
+    handle.insert_for("k", "1", Some(Duration::from_millis(300))).unwrap();
+    advance(&cache, 400);
+    assert_eq!(cache.reader().get("k").unwrap(), None);
+    advance(&cache, -400);
+    assert_eq!(cache.reader().get("k").unwrap(), None, "revived");
+    assert_eq!(handle.get("k").unwrap(), None, "revived");
+}
+
 /// Looks at the clock keep the floor within a second of the present, without anything having expired.
 #[test]
 fn a_clock_set_back_costs_a_second_at_most() {
