@@ -18,7 +18,8 @@ pub(crate) struct Segment {
     format: u64,
     fields: Vec<u64>,
     body: usize,
-    created: AtomicU64,
+    /// On the heap: whoever looks at it keeps its address while the segment moves.
+    created: Box<AtomicU64>,
     processes: u64,
 }
 
@@ -30,7 +31,7 @@ impl Segment {
     pub(crate) fn create_sealed(shape: &Shape<'_>) -> Result<Self, SegmentError> {
         let fields = shape.fields.iter().map(|(_, value)| *value).collect();
         let arrays = Mutex::default();
-        let (created, processes) = (AtomicU64::new(0), shape.processes as u64);
+        let (created, processes) = (Box::new(AtomicU64::new(0)), shape.processes as u64);
         Ok(Self { arrays, format: shape.format, fields, body: shape.body, created, processes })
     }
 
