@@ -537,6 +537,8 @@ fn many_keys_at_once() {
     assert_eq!(some.status.code(), Some(1));
     let lines: Vec<Value> = text(&some.stdout).lines().map(json).collect();
     assert_eq!((lines.len(), &lines[1]["value"]), (2, &Value::from("3 words here")));
+    cache.ok("mset", &["--", "-a", "-b"]);
+    assert_eq!(cache.ok("mget", &["--", "-a"]), "-a\t-b\n");
     cache.refused(&["mset", &cache.name, "a", "1", "b"], &["no value", "KEY VALUE"]);
 }
 

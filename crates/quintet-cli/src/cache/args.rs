@@ -215,8 +215,8 @@ pub(crate) struct CasArgs {
 pub(crate) struct MgetArgs {
     /// The cache
     pub(crate) name: String,
-    /// The keys
-    #[arg(required = true, allow_hyphen_values = true)]
+    /// The keys; behind -- if one begins with a hyphen
+    #[arg(required = true, allow_negative_numbers = true)]
     pub(crate) keys: Vec<OsString>,
     /// One JSON object per line
     #[arg(long)]
@@ -230,8 +230,8 @@ pub(crate) struct MgetArgs {
 pub(crate) struct MsetArgs {
     /// The cache
     pub(crate) name: String,
-    /// Keys, each with its value behind it
-    #[arg(required = true, allow_hyphen_values = true, value_name = "KEY VALUE")]
+    /// Keys, each with its value behind it; behind -- if one begins with a hyphen
+    #[arg(required = true, allow_negative_numbers = true, value_name = "KEY VALUE")]
     pub(crate) pairs: Vec<OsString>,
     /// How long they live [default: for ever]
     #[arg(long, value_name = "TIME", value_parser = lifetime)]
