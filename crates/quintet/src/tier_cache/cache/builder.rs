@@ -34,6 +34,8 @@ const BLOCK: usize = 128;
 const SHARE: usize = 32;
 const FEWEST: usize = 4;
 const MOST: usize = 4096;
+/// Namespaces that were not chosen take at most this part.
+const SPACES_SHARE: usize = 64;
 
 impl CacheBuilder {
     /// Bytes of the segment at most, all told: 64 MiB by default. An entry with a key of 16 and a value of 64 bytes takes about 180.
@@ -53,9 +55,9 @@ impl CacheBuilder {
             return self.capacity(usize::MAX);
         };
         let entries = Sizes { blocks, ..each };
-        // Handles that were not chosen grow with the capacity: a share of it, and a page for rounding.
+        // Handles and namespaces that were not chosen grow with the capacity: a 21st of it in all, and a page for rounding.
         let mut capacity = with_buckets(entries).bytes();
-        capacity += capacity / (SHARE - 1) + (1 << 16);
+        capacity += capacity / 20 + (1 << 16);
         self.capacity = Some(capacity);
         self
     }
@@ -166,9 +168,9 @@ impl CacheBuilder {
         }
     }
 
-    /// The unnamed one included.
+    /// Namespaces, the unnamed one included.
     fn spaces(&self, capacity: usize) -> u32 {
-        let fair = (capacity / 64 / (SPACE_WORDS * 8)).max(64).min(MAX_SPACES as usize);
+        let fair = (capacity / SPACES_SHARE / (SPACE_WORDS * 8)).max(64).min(MAX_SPACES as usize);
         self.spaces.map_or(fair as u32, |most| most.saturating_add(1)).min(MAX_SPACES + 1)
     }
 
