@@ -41,7 +41,7 @@ fn figures(stats: &CacheStats, processes: &[Attached]) -> Vec<Figure> {
         ("evictions_expired", true, "Entries removed after their time", stats.expired as f64),
         ("delivered", true, "Evicted entries that a sink accepted", stats.delivered as f64),
         ("sink_errors", true, "Evicted entries that a sink refused", stats.sink_errors as f64),
-        ("computed", true, "Values computed by get_or_insert_with", stats.computed as f64),
+        ("computed", true, "Values computed by get_or_compute", stats.computed as f64),
         ("refused", true, "Sets refused for lack of room", stats.refused as f64),
         (
             "recoveries",

@@ -71,8 +71,6 @@ impl Handle<'_> {
     /// Evicts up to `most` entries that were not used for at least `time`, the oldest first, and returns them. How long an entry was not used is known up
     /// to sixteen seconds or a seventh of the time, whichever is longer: some that are just over it stay. A handle that was idle may take up to
     /// 64 uses for as old as its last one before it looks at the clock again. With [`Duration::ZERO`] every entry counts.
-    ///
-    /// A cache made by a version before 2 of the format does not know the times: [`CacheError::OldFormat`].
     pub fn evict_unused(
         &mut self,
         time: Duration,
@@ -80,9 +78,6 @@ impl Handle<'_> {
     ) -> Result<Vec<Departed>, CacheError> {
         self.begin_eviction()?;
         let view = self.view;
-        if view.marks.is_empty() {
-            return Err(CacheError::OldFormat);
-        }
         view.mark_time();
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let ticks = match view.tick_before(ms) {

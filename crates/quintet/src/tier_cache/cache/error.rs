@@ -41,8 +41,6 @@ pub enum CacheError {
     Nested,
     /// The sink refused an entry, which therefore stays.
     Sink(String),
-    /// The cache was made by an older version, whose format lacks what the operation needs.
-    OldFormat,
     /// A value could not be brought into or out of its format.
     Format(String),
     /// The memory holds what no operation writes.
@@ -66,10 +64,9 @@ impl CacheError {
             Self::NoLeases => 11,
             Self::Nested => 12,
             Self::Sink(_) => 13,
-            Self::OldFormat => 14,
-            Self::Format(_) => 15,
-            Self::Corrupt(_) => 16,
-            Self::Unjoined(_) => 17,
+            Self::Format(_) => 14,
+            Self::Corrupt(_) => 15,
+            Self::Unjoined(_) => 16,
         }
     }
 }
@@ -116,9 +113,6 @@ impl fmt::Display for CacheError {
                 "nested: this thread is computing the value already; do not ask for it inside its own computation",
             ),
             Self::Sink(why) => write!(out, "the sink refused: {why}"),
-            Self::OldFormat => out.write_str(
-                "old format: an older version made the cache; remove it and create it again",
-            ),
             Self::Format(why) => write!(out, "format: {why}"),
             Self::Busy => MapError::Busy.fmt(out),
             Self::NoSeat => MapError::NoSeat.fmt(out),

@@ -180,7 +180,7 @@ impl<'a> View<'a> {
     }
 
     /// Takes a free block for `seat`. `None` if somebody was faster. Whoever takes it withdraws its bit, sooner or later.
-    fn take(&self, seat: u32, block: u32, word: RecordWord) -> Option<Record<'a>> {
+    pub(super) fn take(&self, seat: u32, block: u32, word: RecordWord) -> Option<Record<'a>> {
         let record = self.memory.record(block).ok()?;
         if !exchange(Point::TakeRecord, record.word(), word.0, word.prepared(seat).0) {
             return None;

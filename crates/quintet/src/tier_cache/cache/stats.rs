@@ -49,7 +49,7 @@ pub struct CacheStats {
     pub delivered: u64,
     /// Refused by a sink.
     pub sink_errors: u64,
-    /// Values computed by `get_or_insert_with`.
+    /// Values computed by `get_or_compute` and its kin.
     pub computed: u64,
     /// Sets refused because nothing was free and nothing may be evicted.
     pub refused: u64,

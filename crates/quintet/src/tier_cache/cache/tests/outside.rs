@@ -235,10 +235,9 @@ fn codes_of_errors_are_distinct_and_stay() {
         CacheError::NoLeases,
         CacheError::Nested,
         CacheError::Sink(String::new()),
-        CacheError::OldFormat,
         CacheError::Format(String::new()),
         CacheError::Corrupt(""),
         CacheError::Unjoined(String::new()),
     ];
-    assert!(all.iter().map(CacheError::code).eq(1..=17));
+    assert!(all.iter().map(CacheError::code).eq(1..=16));
 }
