@@ -60,8 +60,10 @@ pub(crate) use {
     pair::AtomicPair,
 };
 
-/// The machine's own atomics in every backend: for what lies in constants, and is too simple to be modelled.
+/// The machine's own atomics and mutex in every backend: for what lies in constants, and is too simple to be modelled. ThreadSanitizer sees through this mutex, and not through the waits of
+/// std's.
 pub(crate) mod constant {
+    pub(crate) use parking_lot::{Mutex, MutexGuard};
     pub(crate) use std::sync::atomic::AtomicU64;
 }
 

@@ -13,8 +13,8 @@
 
 use super::gate::Gate;
 use super::word::Place;
+use crate::sync::constant::{Mutex, MutexGuard};
 use crate::sync::{AtomicUsize, MODEL, Ordering, fork};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a thread waits for.
 #[derive(Clone, Copy)]
@@ -35,7 +35,7 @@ unsafe impl Send for Wait {}
 static WAITS: Mutex<Vec<Wait>> = Mutex::new(Vec::new());
 
 fn waits() -> MutexGuard<'static, Vec<Wait>> {
-    WAITS.lock().unwrap_or_else(PoisonError::into_inner)
+    WAITS.lock()
 }
 
 /// A wait in the list. Leaves it when dropped.
