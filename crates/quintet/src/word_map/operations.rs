@@ -247,11 +247,21 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
         self,
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<usize, AllocError> {
+        self.each_new(entries, |key, value| self.insert(key, value))
+    }
+
+    /// Does `put` with each of many entries, their waits for memory overlapped; counts those that found nothing.
+    #[inline(always)]
+    fn each_new(
+        self,
+        entries: impl IntoIterator<Item = (K, V)>,
+        put: impl Fn(K, V) -> Result<Option<V>, AllocError>,
+    ) -> Result<usize, AllocError> {
         let mut new = 0;
         by_groups(entries, |group| {
             self.map.core.prefetch(self.access, group.iter().map(|(key, _)| key.to_word()));
             for &(key, value) in group {
-                new += usize::from(self.insert(key, value)?.is_none());
+                new += usize::from(put(key, value)?.is_none());
             }
             Ok(())
         })?;
@@ -303,15 +313,7 @@ impl<K: Word, V: Integer, A: Access> Way<'_, '_, K, V, A> {
         self,
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<usize, AllocError> {
-        let mut new = 0;
-        by_groups(entries, |group| {
-            self.map.core.prefetch(self.access, group.iter().map(|(key, _)| key.to_word()));
-            for &(key, by) in group {
-                new += usize::from(self.fetch_add(key, by)?.is_none());
-            }
-            Ok(())
-        })?;
-        Ok(new)
+        self.each_new(entries, |key, by| self.fetch_add(key, by))
     }
 
     #[inline(always)]
