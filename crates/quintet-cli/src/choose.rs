@@ -4,30 +4,36 @@ use crate::fail::{Exit, Fail};
 use crate::ui::{Tone, paint, say};
 
 /// What you have, what to use, why, and what it does not do.
-const TABLES: [[&str; 4]; 5] = [
+const TABLES: [[&str; 4]; 6] = [
     [
-        "Values of any type, shared by threads",
-        "ItemSet",
-        "Readers never lock; writers lock one of many shards; growth is spread over the writes.",
+        "Keys and values of any type, shared by threads",
+        "HashMap",
+        "Readers never lock, and what they hold blocks nobody; writers lock one of many shards; growth is spread over the writes.",
         "Not for counters updated by everybody: use WordMap.",
+    ],
+    [
+        "Records that carry their own key",
+        "ItemSet",
+        "The same engine; the key is kept once, inside of the record, boxed or shared.",
+        "Not where the key is no part of the value: use HashMap.",
     ],
     [
         "Integers, ids, counters, pointers",
         "WordMap",
         "64-bit key to 64-bit value, one cache line per operation, growth paid a few entries at a time.",
-        "Not for keys or values larger than a word: use ItemSet.",
+        "Not for keys or values larger than a word: use HashMap.",
     ],
     [
         "A table that is read all the time and changed now and then",
         "TwinMap",
         "Two copies; a read costs what a plain hashbrown read costs; one writer publishes versions.",
-        "Not for many writers, nor where twice the memory is too much: use ItemSet.",
+        "Not for many writers, nor where twice the memory is too much: use HashMap.",
     ],
     [
         "A set that only grows: search, crawling, model checking, dedup",
         "SeenSet",
         "Insert-only; every thread helps to grow it; ids and parents give traces.",
-        "Not where entries are removed: use ItemSet or WordMap.",
+        "Not where entries are removed: use HashMap or WordMap.",
     ],
     [
         "A cache that several processes share",
@@ -44,7 +50,7 @@ pub(crate) fn run() -> Result<Exit, Fail> {
         say(&format!("{}. {have}\n   use {}", number + 1, paint(table, Tone::Good)));
         say(&format!("   {reason}\n   {}\n", paint(not, Tone::Dim)));
     }
-    say("Unsure? Start with ItemSet: it takes values of any type.");
+    say("Unsure? Start with HashMap: it takes keys and values of any type.");
     say("Measure on your own machine: quintet race --quick");
     Ok(Exit::Fine)
 }
@@ -54,9 +60,10 @@ mod tests {
     use super::TABLES;
 
     /// Every table that there is, as the library exports it.
-    fn exported() -> [&'static str; 5] {
-        use quintet::{ItemSet, SeenSet, TierCache, TwinMap, WordMap};
+    fn exported() -> [&'static str; 6] {
+        use quintet::{HashMap, ItemSet, SeenSet, TierCache, TwinMap, WordMap};
         [
+            std::any::type_name::<HashMap<u8, u8>>(),
             std::any::type_name::<ItemSet<Box<Item>>>(),
             std::any::type_name::<WordMap>(),
             std::any::type_name::<TwinMap<u8, u8>>(),

@@ -2,7 +2,8 @@
 //!
 //! | You have | Use | In one sentence |
 //! |---|---|---|
-//! | values of any type, shared by threads | [`ItemSet`] | readers never lock; writers lock one of many shards; growth is spread over writes |
+//! | keys and values of any type, shared by threads | [`HashMap`] | readers never lock, and what they hold blocks nobody; writers lock one of many shards; growth is spread over writes |
+//! | records that carry their own key | [`ItemSet`] | the same engine; the key is kept once |
 //! | integers, ids, counters | [`WordMap`] | any `u64` to any `u64`, one cache line per operation, growth paid a few entries at a time |
 //! | a table read all the time, changed now and then | [`TwinMap`] | two copies: a read costs what a plain `hashbrown` read costs |
 //! | a set that only grows | [`SeenSet`] | every record gets an id once; all threads help to grow it |
@@ -63,11 +64,13 @@ mod vocabulary;
 pub mod access {
     pub use crate::reclaim::{Access, Handle, Hold, Pinned, QuietHandle, ThreadSeat};
 }
+pub mod hash_map;
 pub mod item_set;
 pub mod seen_set;
 pub mod twin_map;
 pub mod word_map;
 
+pub use hash_map::{HashMap, HashSet};
 pub use hasher::{DefaultHashBuilder, DefaultHasher};
 pub use item_set::ItemSet;
 pub use region::{AllocError, Pages};

@@ -1,9 +1,11 @@
 //! The page "operations by table" against the tables: what it says is there compiles, and what it says is not there is not.
 
-use quintet::{Compute, ItemSet, SeenPrints, SeenSet, TwinMap, WordMap};
+use quintet::{Compute, HashMap, HashSet, ItemSet, SeenPrints, SeenSet, TwinMap, WordMap};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+type Maps = HashMap<u64, u64>;
+type Sets = HashSet<u64>;
 type Words = WordMap<u64, u64>;
 type Items = ItemSet<Box<(u64, u64)>>;
 type Twins = TwinMap<u64, u64>;
@@ -41,6 +43,20 @@ macro_rules! has_not {
 
 /// Operations that each table has, and such that it has not.
 fn in_code() -> Vec<(&'static str, Vec<&'static str>, Vec<&'static str>)> {
+    let map = has!(map: Maps; get(&1), contains_key(&1), insert(1, 2), insert_new(1, 2), get_or_insert(1, 2),
+        get_or_insert_with(1, || 2), update(&1, |v| *v), update_or_insert(1, |v| *v, 2), update_or_insert_with(1, |v| *v, || 2),
+        compute(1, |_| Compute::Keep), compare_exchange(&1, &2, 3), remove(&1), remove_if(&1, |_| true), retain(|_, _| true),
+        clear(), drain(), get_many(&[1], &mut [None]), contains_many([&1], &mut [false]), insert_many([(1, 2)]), remove_many([&1]), iter(), keys(), values(),
+        len(), is_empty(), capacity(), reserve(1), try_reserve(1), shrink_to_fit(), memory_bytes(), stats(), flush(),
+        fallible(), handle(), pin(), quiet_handle(), owned_handle(), builder);
+    let map_not = has_not!(Maps; contains);
+    let set = has!(set: Sets; get(&1), contains(&1), insert(1), insert_new(1), get_or_insert(1),
+        get_or_insert_with(&1, || 1), remove(&1), remove_if(&1, |_| true), retain(|_| true), clear(), drain(),
+        get_many(&[1], &mut [None]), contains_many([&1], &mut [false]), insert_many([1]), remove_many([&1]), iter(), len(), is_empty(), capacity(),
+        reserve(1), try_reserve(1), shrink_to_fit(), memory_bytes(), stats(), flush(), fallible(), handle(), pin(),
+        quiet_handle(), owned_handle(), builder);
+    let set_not = has_not!(Sets; contains_key, update, update_or_insert, update_or_insert_with, compute, compare_exchange,
+        keys, values);
     let word = has!(map: Words; get(1), contains_key(1), insert(1, 2), insert_new(1, 2), get_or_insert(1, 2),
         get_or_insert_with(1, || 2), update(1, |v| v), update_or_insert(1, |v| v, 2), update_or_insert_with(1, |v| v, || 2),
         compute(1, |_| Compute::Keep), compare_exchange(1, 2, 3), remove(1), remove_if(1, |_| true), retain(|_, _| true),
@@ -69,6 +85,8 @@ fn in_code() -> Vec<(&'static str, Vec<&'static str>, Vec<&'static str>)> {
         update_or_insert_with, compute, compare_exchange, remove, remove_if, retain, clear, drain, get_many, remove_many,
         keys, values, shrink_to_fit, flush, pin, quiet_handle);
     vec![
+        ("`HashMap`", map, map_not),
+        ("`HashSet`", set, set_not),
         ("`WordMap`", word, word_not),
         ("`ItemSet`", item, item_not),
         ("`TwinMap`", twin, twin_not),

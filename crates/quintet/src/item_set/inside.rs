@@ -84,11 +84,27 @@ impl<P: Pointer, S, A: Hold, H: Deref<Target = ItemSet<P, S>>> fmt::Debug for In
     }
 }
 
-impl<'s, P: Pointer, S> QuietHandle<'s, P, S> {
-    pub(super) fn new(home: Home<'s, ItemSet<P, S>>) -> Self {
-        Self { access: home.core.domain.join_quiet(), home }
+impl<P: Pointer, S, A, H: Deref<Target = ItemSet<P, S>>> Inside<A, H> {
+    /// An access of any kind to the set of a home, in whose domain it has its seat.
+    #[inline(always)]
+    pub(crate) fn of(access: A, home: H) -> Self {
+        Self { access, home }
     }
 
+    /// The home.
+    #[inline(always)]
+    pub(crate) fn home(&self) -> &H {
+        &self.home
+    }
+}
+
+impl<'s, P: Pointer, S> QuietHandle<'s, P, S> {
+    pub(super) fn new(home: Home<'s, ItemSet<P, S>>) -> Self {
+        Self::of(home.core.domain.join_quiet(), home)
+    }
+}
+
+impl<P: Pointer, S, H: Deref<Target = ItemSet<P, S>>> Inside<reclaim::QuietHandle, H> {
     /// A quiet point: no reference is held, as the borrow checker has seen. What was removed before may be freed.
     #[inline]
     pub fn quiescent(&mut self) {
@@ -109,7 +125,7 @@ impl<'s, P: Pointer, S> QuietHandle<'s, P, S> {
 
 impl<'s, P: Pointer, S> Pin<'s, P, S> {
     #[inline(always)]
-    pub(super) fn new(access: Pinned<'s>, set: &'s ItemSet<P, S>) -> Self {
+    pub(crate) fn new(access: Pinned<'s>, set: &'s ItemSet<P, S>) -> Self {
         Self { access, home: set }
     }
 
@@ -136,7 +152,7 @@ impl<P: Pointer, S, A: Hold, H: Deref<Target = ItemSet<P, S>>> Inside<A, H> {
 
     /// An item that this access found, for as long as it is borrowed.
     #[inline(always)]
-    pub(super) fn show(&self, raw: *mut ()) -> Option<&P::Item> {
+    pub(crate) fn show(&self, raw: *mut ()) -> Option<&P::Item> {
         // SAFETY: the set's raw items are items of `P`; found by this access, they are not freed before its next quiet point,
         // which needs it mutably, or its end.
         unsafe { raw.cast::<P::Item>().as_ref() }
@@ -193,7 +209,7 @@ impl<P: Pointer, S, A: Hold, H: Deref<Target = ItemSet<P, S>>> Inside<A, H> {
 impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Inside<A, H> {
     /// The item of `key`, or null. The hash is not kept for what is rare: what does not fit into the processor's window is missing to the next lookup.
     #[inline(always)]
-    pub(super) fn find_key<Q: ?Sized + Hash + Equivalent<KeyOf<P>>>(&self, key: &Q) -> *mut () {
+    pub(crate) fn find_key<Q: ?Sized + Hash + Equivalent<KeyOf<P>>>(&self, key: &Q) -> *mut () {
         self.glance(self.set().hash_of(key), key).unwrap_or_else(|| self.find_anew(key))
     }
 
@@ -210,7 +226,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
     }
 
     #[inline(always)]
-    pub(super) fn find<Q: ?Sized + Equivalent<KeyOf<P>>>(&self, hash: u32, key: &Q) -> *mut () {
+    pub(crate) fn find<Q: ?Sized + Equivalent<KeyOf<P>>>(&self, hash: u32, key: &Q) -> *mut () {
         self.glance(hash, key).unwrap_or_else(|| self.find_hashed(hash, key))
     }
 
@@ -414,7 +430,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         Q: ?Sized + Hash + Equivalent<KeyOf<P>>,
     {
         let hash = self.set().hash_of(key);
-        while let Some(seen) = self.show(self.look(hash, ItemSet::<P, S>::matcher(key))) {
+        while let Some(seen) = self.look_for(hash, key) {
             if !condition(seen) {
                 return Err(seen);
             }

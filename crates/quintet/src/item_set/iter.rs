@@ -46,21 +46,27 @@ impl<P: Pointer> Iter<'_, P> {
     }
 }
 
-impl<'h, P: Pointer> Iterator for Iter<'h, P> {
-    type Item = &'h P::Item;
-
-    fn next(&mut self) -> Option<&'h P::Item> {
+impl<P: Pointer> Iter<'_, P> {
+    /// The next item, as the set holds it.
+    pub(crate) fn next_raw(&mut self) -> Option<NonNull<P::Item>> {
         // SAFETY: I3.
         let table = unsafe { self.table?.as_ref() };
         while self.step < self.end.unwrap_or_else(|| table.end_of_walk()) {
             self.step += 1;
-            let item = table.walk_at(self.step).cast::<P::Item>();
-            // SAFETY: I3; a place holds an item of `P` or null.
-            if let Some(item) = unsafe { item.as_ref() } {
+            if let Some(item) = NonNull::new(table.walk_at(self.step).cast()) {
                 return Some(item);
             }
         }
         None
+    }
+}
+
+impl<'h, P: Pointer> Iterator for Iter<'h, P> {
+    type Item = &'h P::Item;
+
+    fn next(&mut self) -> Option<&'h P::Item> {
+        // SAFETY: I3; a place holds an item of `P` or null.
+        self.next_raw().map(|item| unsafe { item.as_ref() })
     }
 }
 
@@ -80,7 +86,7 @@ pub struct Refs<'a, P: Pointer> {
 
 impl<'a, P: Pointer> Refs<'a, P> {
     /// Goes on with the walk of a guard, which ends and hands over its section.
-    pub(super) fn new<S: BuildHasher>(pin: Pin<'a, P, S>, exact: bool) -> Self {
+    pub(crate) fn new<S: BuildHasher>(pin: Pin<'a, P, S>, exact: bool) -> Self {
         let items = pin.visit(|visit| Iter::new(&pin.set().core, visit, exact));
         Self { items, stay: pin.access.stay() }
     }
@@ -151,7 +157,7 @@ pub struct DrainRefs<'a, P: Pointer, S: BuildHasher = DefaultHashBuilder> {
 }
 
 impl<'a, P: Pointer, S: BuildHasher> DrainRefs<'a, P, S> {
-    pub(super) fn new(walk: Pin<'a, P, S>, pin: Pin<'a, P, S>) -> Self {
+    pub(crate) fn new(walk: Pin<'a, P, S>, pin: Pin<'a, P, S>) -> Self {
         Self { items: Refs::new(walk, true), pin }
     }
 }

@@ -5,13 +5,15 @@
 //! **N2.** A `Ref` that is forgotten leaves its section open: memory is held back, nothing else.
 //! **N3.** A section belongs to one thread, and so does its `Ref`: it is neither `Send` nor `Sync`, since a clone enters.
 
-use super::inside::Pin;
+use super::Equivalent;
+use super::inside::{KeyOf, Pin};
 use super::item::{Item, Pointer};
 use super::owned::ArcRef;
 use crate::reclaim::Stay;
 use crate::region::AllocError;
 use crate::vocabulary::{Computed, Rejected};
 use std::fmt;
+use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -122,7 +124,7 @@ impl<P: Pointer<Item: Eq>> Eq for Ref<'_, P> {}
 impl<'a, P: Pointer, S> Pin<'a, P, S> {
     /// Does an operation, and keeps what it shows: the section goes over to that.
     #[inline(always)]
-    pub(super) fn lend<T: Lent<'a, P>>(self, work: impl FnOnce(&'a Self) -> T) -> T::Kept {
+    pub(crate) fn lend<T: Lent<'a, P>>(self, work: impl FnOnce(&'a Self) -> T) -> T::Kept {
         let guard = &raw const self;
         // SAFETY: the guard is there until its section goes over to what is kept. What is shown refers to items, not to the guard, and `work`
         // is an operation of this room, which shows nothing of the kind to anybody else.
@@ -130,24 +132,40 @@ impl<'a, P: Pointer, S> Pin<'a, P, S> {
         shown.keep(self.access.stay())
     }
 
+    /// Looks up many keys by one guard, and lends what was found of each.
+    pub(crate) fn lend_many<'k, Q, T>(
+        self,
+        keys: impl ExactSizeIterator<Item = &'k Q> + Clone,
+        items: &mut [T],
+        show: impl Fn(Option<Ref<'a, P>>) -> T,
+    ) where
+        Q: ?Sized + Hash + Equivalent<KeyOf<P>> + 'k,
+        S: BuildHasher,
+    {
+        let mut raws = vec![std::ptr::null_mut(); items.len()];
+        self.find_many(keys, &mut raws, |raw| raw);
+        self.lend_each(raws, items, show);
+    }
+
     /// Many looks by one guard: each that has found something is kept by a section of its own.
-    pub(super) fn lend_each(
+    fn lend_each<T>(
         self,
         raws: impl IntoIterator<Item = *mut ()>,
-        items: &mut [Option<Ref<'a, P>>],
+        items: &mut [T],
+        show: impl Fn(Option<Ref<'a, P>>) -> T,
     ) {
         let stay = self.access.stay();
         for (item, raw) in items.iter_mut().zip(raws) {
             // SAFETY: found by the guard, whose section is open.
             let found = unsafe { raw.cast::<P::Item>().as_ref() };
             // SAFETY: the same (N1).
-            *item = found.map(|found| unsafe { Ref::new(stay.another(), found) });
+            *item = show(found.map(|found| unsafe { Ref::new(stay.another(), found) }));
         }
     }
 }
 
 /// What an operation shows to who is inside. Each reference becomes a [`Ref`].
-pub(super) trait Lent<'a, P> {
+pub(crate) trait Lent<'a, P> {
     type Kept;
     /// Keeps what a guard has shown, by the section of that guard.
     fn keep(self, stay: Stay<'a>) -> Self::Kept;
@@ -214,6 +232,14 @@ impl<'a, P: Pointer> Lent<'a, P> for Result<&'a P::Item, Rejected<Option<&'a P::
                 Err(Rejected { current: current.keep(stay), value })
             }
         }
+    }
+}
+
+/// What was done, and what was not stored.
+impl<'a, P: Pointer, V> Lent<'a, P> for (Computed<&'a P::Item>, Option<V>) {
+    type Kept = (Computed<Ref<'a, P>>, Option<V>);
+    fn keep(self, stay: Stay<'a>) -> Self::Kept {
+        (self.0.keep(stay), self.1)
     }
 }
 

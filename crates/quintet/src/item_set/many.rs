@@ -59,7 +59,20 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         Q: ?Sized + Hash + Equivalent<KeyOf<P>> + 'k,
         K: IntoIterator<Item = &'k Q, IntoIter: ExactSizeIterator + Clone>,
     {
-        self.find_many(keys.into_iter(), items, |raw| self.show(raw));
+        self.find_each(keys.into_iter(), items, |item| item);
+    }
+
+    /// Looks up many keys, and shows what was found of each, or nothing, in the order of the keys.
+    pub(crate) fn find_each<'h, 'k, Q, R>(
+        &'h self,
+        keys: impl ExactSizeIterator<Item = &'k Q> + Clone,
+        places: &mut [R],
+        show: impl Fn(Option<&'h P::Item>) -> R,
+    ) where
+        P::Item: 'h,
+        Q: ?Sized + Hash + Equivalent<KeyOf<P>> + 'k,
+    {
+        self.find_many(keys, places, |raw| show(self.show(raw)));
     }
 
     /// [`ItemSet::contains_many`].

@@ -71,7 +71,7 @@ pub use stats::ItemSetStats;
 use self::core::Core;
 use crate::hasher::DefaultHashBuilder;
 use crate::home::Home;
-use crate::reclaim::Pinned;
+use crate::reclaim::{Domain, Pinned};
 use crate::region::AllocError;
 use crate::sync::const_where_possible;
 use crate::vocabulary::Fallible;
@@ -88,7 +88,7 @@ use std::sync::Arc;
 /// # When to use
 ///
 /// For records that many threads look up and some replace: sessions, routes, a cache of parsed things. The key is part of the record,
-/// and is kept once. For plain numbers `WordMap` is smaller and faster.
+/// and is kept once. Where the key is no part of the value, [`HashMap`](crate::HashMap) is simpler; for plain numbers `WordMap` is smaller and faster.
 ///
 /// # Example
 ///
@@ -158,8 +158,6 @@ use std::sync::Arc;
 /// had, operations panic, except [`try_reserve`](Self::try_reserve) and those of [`fallible`](Self::fallible).
 #[doc(alias = "DashMap")]
 #[doc(alias = "DashSet")]
-#[doc(alias = "HashSet")]
-#[doc(alias = "HashMap")]
 #[doc(alias = "HashIndex")]
 pub struct ItemSet<P: Pointer, S = DefaultHashBuilder> {
     core: Core,
@@ -219,6 +217,17 @@ impl<P: Pointer, S> ItemSet<P, S> {
             set.core.first_table(&set.core.domain.pin(), settings.first_bits)?;
         }
         Ok(set)
+    }
+
+    /// The hasher.
+    pub(crate) fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    /// Where the set's memory is kept until nobody refers to it: for a face that has seats of its own.
+    #[inline(always)]
+    pub(crate) fn domain(&self) -> &Domain {
+        &self.core.domain
     }
 
     /// The set that this is, as handles have one.

@@ -38,9 +38,9 @@ fn raw<I>(item: &I) -> *mut () {
 }
 
 /// An item that was seen, and the one in its place.
-struct Swapped<'a, I> {
-    before: &'a I,
-    after: &'a I,
+pub(crate) struct Swapped<'a, I> {
+    pub(crate) before: &'a I,
+    pub(crate) after: &'a I,
 }
 
 /// U5.
@@ -62,14 +62,22 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         item
     }
 
+    /// The item of `key`, whose hash this is, for one who will write (U3).
+    pub(crate) fn look_for<Q>(&self, hash: u32, key: &Q) -> Option<&P::Item>
+    where
+        Q: ?Sized + Equivalent<KeyOf<P>>,
+    {
+        self.show(self.look(hash, ItemSet::<P, S>::matcher(key)))
+    }
+
     /// Puts `item` in the place of the one that was seen, and returns both; or hands it back, if that is no longer there (U2).
-    fn swap(
+    pub(crate) fn swap(
         &self,
         hash: u32,
-        seen: *mut (),
+        seen: &P::Item,
         item: P,
     ) -> Result<Result<Swapped<'_, P::Item>, P>, AllocError> {
-        let (outcome, back) = self.write(hash, is(seen), Want::Replace, Some(item))?;
+        let (outcome, back) = self.write(hash, is(raw(seen)), Want::Replace, Some(item))?;
         if let Some(item) = back {
             return Ok(Err(item));
         }
@@ -79,15 +87,25 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
     }
 
     /// Takes out the item that was seen, if it is still there (U2).
-    pub(super) fn take(&self, hash: u32, seen: &P::Item) -> bool {
+    pub(crate) fn take(&self, hash: u32, seen: &P::Item) -> bool {
         let (outcome, _) = expect(self.write(hash, is(raw(seen)), Want::Remove, None));
         self.retire_taken(outcome);
         outcome.taken.is_some()
     }
 
     /// The same where the hash of its key is not known.
-    pub(super) fn take_seen(&self, seen: &P::Item) -> bool {
+    pub(crate) fn take_seen(&self, seen: &P::Item) -> bool {
         self.take(self.set().hash_of_item(seen), seen)
+    }
+
+    /// Places `item`, of this hash, where nothing of its key was seen, and returns it; or hands it back (U3).
+    #[allow(clippy::type_complexity)] // an error of memory around what happened
+    pub(crate) fn add_item(&self, hash: u32, item: P) -> Result<Result<&P::Item, P>, AllocError> {
+        let (outcome, back) = self.write_hashed(hash, Want::New, item)?;
+        match back {
+            Some(item) => Ok(Err(item)),
+            None => Ok(Ok(self.show(outcome.item).unwrap_or_else(|| unreachable!("placed")))),
+        }
     }
 
     /// Places `item` where nothing was seen that is the `same`, and returns it; or hands it back (U3).
@@ -118,10 +136,10 @@ impl<'a, P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
         Q: ?Sized + Hash + Equivalent<KeyOf<P>>,
     {
         let hash = self.0.set().hash_of(key);
-        while let Some(seen) = self.0.show(self.0.look(hash, ItemSet::<P, S>::matcher(key))) {
+        while let Some(seen) = self.0.look_for(hash, key) {
             let item: P = update(seen).into();
             assert_key(item.as_item().matches(key));
-            if let Ok(Swapped { after, .. }) = self.0.swap(hash, raw(seen), item)? {
+            if let Ok(Swapped { after, .. }) = self.0.swap(hash, seen, item)? {
                 return Ok(Some(after));
             }
         }
@@ -139,21 +157,15 @@ impl<'a, P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
         loop {
             let same = ItemSet::<P, S>::item_matcher(given.as_item());
             let Some(seen) = self.0.show(self.0.look(hash, same)) else {
-                let (outcome, back) = self.0.write_hashed(hash, Want::New, given)?;
-                match back {
-                    Some(item) => given = item,
-                    None => {
-                        return Ok(self
-                            .0
-                            .show(outcome.item)
-                            .unwrap_or_else(|| unreachable!("placed")));
-                    }
+                match self.0.add_item(hash, given)? {
+                    Ok(placed) => return Ok(placed),
+                    Err(back) => given = back,
                 }
                 continue;
             };
             let item: P = update(seen).into();
             assert_key(item.as_item().same_key(given.as_item()));
-            if let Ok(Swapped { after, .. }) = self.0.swap(hash, raw(seen), item)? {
+            if let Ok(Swapped { after, .. }) = self.0.swap(hash, seen, item)? {
                 return Ok(after);
             }
         }
@@ -172,10 +184,10 @@ impl<'a, P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
         let hash = self.0.set().hash_of(key);
         let (mut make, mut made) = (Some(make), None::<P>);
         loop {
-            if let Some(seen) = self.0.show(self.0.look(hash, ItemSet::<P, S>::matcher(key))) {
+            if let Some(seen) = self.0.look_for(hash, key) {
                 let item: P = update(seen).into();
                 assert_key(item.as_item().matches(key));
-                if let Ok(Swapped { after, .. }) = self.0.swap(hash, raw(seen), item)? {
+                if let Ok(Swapped { after, .. }) = self.0.swap(hash, seen, item)? {
                     return Ok(after);
                 }
                 continue;
@@ -201,7 +213,7 @@ impl<'a, P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
     {
         let hash = self.0.set().hash_of(key);
         loop {
-            let before = self.0.show(self.0.look(hash, ItemSet::<P, S>::matcher(key)));
+            let before = self.0.look_for(hash, key);
             let after = match (compute(before), before) {
                 (Compute::Keep, _) => before,
                 (Compute::Remove, None) => None,
@@ -214,9 +226,7 @@ impl<'a, P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
                 (Compute::Insert(item), _) => {
                     assert_key(item.as_item().matches(key));
                     let placed = match before {
-                        Some(seen) => {
-                            self.0.swap(hash, raw(seen), item)?.map(|swapped| swapped.after)
-                        }
+                        Some(seen) => self.0.swap(hash, seen, item)?.map(|swapped| swapped.after),
                         None => self.0.add(hash, ItemSet::<P, S>::matcher(key), item)?,
                     };
                     let Ok(after) = placed else { continue };
@@ -239,7 +249,7 @@ impl<'a, P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
         assert!(same, "ItemSet: `compare_exchange` must be given an item of the key it replaces");
         let hash = self.0.set().hash_of_item(current);
         loop {
-            match self.0.swap(hash, raw(current), new)? {
+            match self.0.swap(hash, current, new)? {
                 Ok(Swapped { before, .. }) => return Ok(Ok(before)),
                 Err(back) => new = back,
             }

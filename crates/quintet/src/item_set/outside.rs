@@ -70,9 +70,7 @@ macro_rules! reads {
                 Q: ?Sized + Hash + Equivalent<KeyOf<P>> + 'k,
                 K: IntoIterator<Item = &'k Q, IntoIter: ExactSizeIterator + Clone>,
             {
-                let (pin, mut raws) = (self.pin(), vec![std::ptr::null_mut(); items.len()]);
-                pin.find_many(keys.into_iter(), &mut raws, |raw| raw);
-                pin.lend_each(raws, items);
+                self.pin().lend_many(keys.into_iter(), items, |item| item);
             }
 
             /// Looks for many keys at once: `found[i]` tells whether there is an item of the key that comes as number `i`. See [`get_many`](Self::get_many).
