@@ -65,12 +65,14 @@ pub mod access {
     pub use crate::reclaim::{Access, Handle, Hold, Pinned, QuietHandle, ThreadSeat};
 }
 pub mod hash_map;
+pub mod copy_map;
 pub mod item_set;
 pub mod seen_set;
 pub mod twin_map;
 pub mod word_map;
 
 pub use hash_map::{HashMap, HashSet};
+pub use copy_map::CopyMap;
 pub use hasher::{DefaultHashBuilder, DefaultHasher};
 pub use item_set::ItemSet;
 pub use region::{AllocError, Pages};

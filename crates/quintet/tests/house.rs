@@ -9,7 +9,7 @@ const FLOORS: &[&[&str]] = &[
     &["hash", "roster", "region"],
     &["reclaim", "hasher"],
     &["migrate"],
-    &["item_set", "word_map", "twin_map", "tier_cache", "seen_set"],
+    &["copy_map", "item_set", "word_map", "twin_map", "tier_cache", "seen_set"],
     &["hash_map", "explore"],
 ];
 

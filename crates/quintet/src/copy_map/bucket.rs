@@ -1,0 +1,394 @@
+//! A bucket: a header and up to three lanes, on one cache line or on two that are adjacent.
+//!
+//! ```text
+//!   word 0                                     1             1 + WORDS
+//!        [ version 36 | passed 4 | tags 3 × 8 ][ lane 0 ... ][ lane 1 ... ][ lane 2 ... ]
+//!
+//!   version, even ──overwrite: odd (Relaxed) · Release fence · words (Relaxed) · even again, + 2 (Release)──▶
+//!   tag 0         ──fill:  Release fence · words (Relaxed) · header with the tag, version + 2 (Release)──▶ tag t
+//!   tag t         ──clear: header without the tag, version + 2 (Release)──▶ tag 0
+//!   one word      ──overwrite of a value that lies in it: that word (Release)──▶
+//! ```
+//!
+//! **B1.** A bucket is written by one thread at a time: the owner of its shard's lock, or one who is alone with the table.
+//! **B2.** A reader loads the header (Acquire), copies the words of a lane whose tag it seeks (Relaxed), and loads the header once more, behind an Acquire fence. If it is the
+//! same, and even, the words are of one moment: whoever changes the words of a lane has changed the header before, and there is a Release fence in between. A reader that has copied a
+//! changed word finds the changed header: fence to fence. Versions come round after 2^35 changes of one bucket within one look.
+//! **B3.** The words of a lane with tag 0 belong to nobody: to fill it they are written under the header that says so. A header that still named the lane is gone (B2).
+//! **B4.** A value that lies in one word is overwritten by one store. Header and key stay: a reader has the value before, or the one after, and is not disturbed.
+//! **B5.** `passed` counts the entries that were put behind this bucket on their way from home. At 15 it stays: it says that there may be some. It changes without a version: no words
+//! depend on it.
+//! **B6.** Zero bytes are an empty bucket.
+//!
+//! Three tags, the count and the version are one word: a look at a bucket that has nothing is one load, with nothing to be confirmed, and tags are compared in a register.
+
+use super::plain::{Entry, MOST_WORDS, Plain, Shape};
+use crate::region::heap::Zeroed;
+use crate::sync::{AtomicU64, Ordering, fence};
+use std::marker::PhantomData;
+
+/// Words of the largest bucket.
+pub(super) const BUCKET_WORDS: usize = 16;
+
+/// Lanes of a bucket at most: so many tags fit into a header.
+pub(super) const MOST_LANES: usize = 3;
+
+/// Words of a line.
+pub(super) const LINE_WORDS: usize = 8;
+
+/// A cache line of words.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Line([AtomicU64; LINE_WORDS]);
+
+// Buckets are found by counting words.
+const _: () = assert!(size_of::<Line>() == LINE_WORDS * size_of::<AtomicU64>());
+
+// SAFETY: natively an array of atomic integers, for which zero bytes are zero.
+unsafe impl Zeroed for Line {
+    fn zeroed() -> Self {
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+}
+
+/// A header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header(u64);
+
+/// Some lanes: the highest bit of each one's tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lanes(u32);
+
+const EACH: u32 = 0x01_01_01;
+const TAGS: u64 = 0xff_ff_ff;
+const PASSED: u64 = 1 << 24;
+/// The count stays there.
+const MANY: u64 = 15;
+const VERSION: u64 = 1 << 28;
+
+impl Header {
+    /// That of an empty bucket.
+    pub(super) const NONE: Self = Self(0);
+
+    /// A writer is at work.
+    #[inline(always)]
+    pub(super) const fn is_busy(self) -> bool {
+        self.0 & VERSION != 0
+    }
+
+    /// The lanes with this tag, of those that a bucket of `lanes` has.
+    #[inline(always)]
+    const fn lanes_of(self, tag: u8, lanes: usize) -> Lanes {
+        let differ = (self.0 & TAGS) as u32 ^ (tag as u32 * EACH);
+        // The highest bit of a byte is left where all of its bits were 0; no carry leaves a byte.
+        let low = 0x7f * EACH;
+        let all = (0x80 * EACH) & ((1 << (8 * lanes)) - 1);
+        Lanes(!(((differ & low) + low) | differ) & all)
+    }
+
+    /// No lane is used.
+    pub(super) const fn is_empty(self) -> bool {
+        self.0 & TAGS == 0
+    }
+
+    /// Entries may lie behind this bucket (B5).
+    #[inline(always)]
+    pub(super) const fn is_passed(self) -> bool {
+        self.0 & (MANY * PASSED) != 0
+    }
+
+    #[inline(always)]
+    const fn tag(self, lane: usize) -> u8 {
+        (self.0 >> (8 * lane)) as u8
+    }
+
+    /// The same after a change, with this tag in a lane.
+    #[inline(always)]
+    const fn with(self, lane: usize, tag: u8) -> Self {
+        let bits = self.0 & !(0xff << (8 * lane)) | (tag as u64) << (8 * lane);
+        Self(bits.wrapping_add(2 * VERSION))
+    }
+
+    /// The same while words are changed, and after that: the next version.
+    #[inline(always)]
+    const fn next(self) -> Self {
+        Self(self.0.wrapping_add(VERSION))
+    }
+
+    /// One more, or one less, behind this bucket.
+    const fn counted(self, more: bool) -> Self {
+        match ((self.0 / PASSED) & MANY, more) {
+            (MANY, _) | (0, false) => self,
+            (_, true) => Self(self.0 + PASSED),
+            (_, false) => Self(self.0 - PASSED),
+        }
+    }
+}
+
+impl Iterator for Lanes {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        let lane = self.0.trailing_zeros() / 8;
+        (self.0 != 0).then(|| {
+            self.0 &= self.0 - 1;
+            lane as usize
+        })
+    }
+}
+
+/// A writer was at work on the bucket.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Disturbed;
+
+/// A bucket of a table.
+pub(super) struct Bucket<'t, K, V> {
+    words: &'t [AtomicU64],
+    types: PhantomData<fn(K, V)>,
+}
+
+impl<K, V> Clone for Bucket<'_, K, V> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K, V> Copy for Bucket<'_, K, V> {}
+
+impl<'t, K: Plain, V: Plain> Bucket<'t, K, V> {
+    /// The bucket of a number.
+    ///
+    /// # Safety
+    /// The lines have a bucket of that number.
+    #[inline(always)]
+    pub(super) unsafe fn of(lines: &'t [Line], number: usize) -> Self {
+        let first = lines.as_ptr().cast::<AtomicU64>();
+        let size = Shape::<K, V>::BUCKET;
+        debug_assert!((number + 1) * size <= lines.len() * LINE_WORDS);
+        // SAFETY: the caller's promise.
+        let first = unsafe { first.add(number * size) };
+        // SAFETY: as above; lines are words without gaps, borrowed for as long.
+        let words = unsafe { std::slice::from_raw_parts(first, size) };
+        Self { words, types: PhantomData }
+    }
+
+    /// Where it begins.
+    #[inline(always)]
+    pub(super) fn address(self) -> *const u8 {
+        self.words.as_ptr().cast()
+    }
+
+    /// Its bytes.
+    pub(super) const BYTES: usize = Shape::<K, V>::BUCKET * size_of::<u64>();
+
+    #[inline(always)]
+    fn word(self, lane: usize, index: usize) -> &'t AtomicU64 {
+        let place = 1 + lane * Shape::<K, V>::WORDS + index;
+        debug_assert!(place < Shape::<K, V>::BUCKET && index < Shape::<K, V>::WORDS);
+        // SAFETY: lanes come out of a header, which names those of the shape only, or from a loop over them.
+        unsafe { self.words.get_unchecked(place) }
+    }
+
+    #[inline(always)]
+    fn first(self) -> &'t AtomicU64 {
+        // SAFETY: a bucket has a word at least.
+        unsafe { self.words.get_unchecked(0) }
+    }
+
+    /// The header, and with it all that it names.
+    #[inline(always)]
+    pub(super) fn header(self) -> Header {
+        // ORDERING: Acquire: partners are the Release stores of `store`: the words that a header names come with it.
+        Header(self.first().load(Ordering::Acquire))
+    }
+
+    /// The header for who has the lock (B1).
+    #[inline(always)]
+    pub(super) fn own_header(self) -> Header {
+        // ORDERING: Relaxed: written under the same lock.
+        Header(self.first().load(Ordering::Relaxed))
+    }
+
+    /// The lanes that a header gives this tag; with tag 0, those that are free.
+    #[inline(always)]
+    pub(super) fn lanes_of(self, header: Header, tag: u8) -> Lanes {
+        header.lanes_of(tag, Shape::<K, V>::LANES)
+    }
+
+    /// The lanes that a header says are used.
+    pub(super) fn used(self, header: Header) -> impl Iterator<Item = usize> {
+        (0..Shape::<K, V>::LANES).filter(move |lane| header.tag(*lane) != 0)
+    }
+
+    /// The words of a lane, each of its own moment.
+    #[inline(always)]
+    fn copy(self, lane: usize) -> Entry {
+        let mut entry = [0; MOST_WORDS];
+        for (index, word) in entry.iter_mut().enumerate().take(Shape::<K, V>::WORDS) {
+            // ORDERING: Relaxed: confirmed by the header afterwards (B2), or by the lock.
+            *word = self.word(lane, index).load(Ordering::Relaxed);
+        }
+        entry
+    }
+
+    /// The entry of a lane that the header names, if it is still the header (B2).
+    #[inline(always)]
+    pub(super) fn read(self, header: Header, lane: usize) -> Result<Entry, Disturbed> {
+        let entry = self.copy(lane);
+        if cfg!(quintet_mutation = "torn-copy") {
+            return Ok(entry);
+        }
+        // ORDERING: Acquire fence: partners are the Release fences of `fill` and `overwrite`, and the Release store of a single word.
+        fence(Ordering::Acquire);
+        // ORDERING: Relaxed: behind the fence.
+        let same = self.first().load(Ordering::Relaxed) == header.0 && !header.is_busy();
+        if same { Ok(entry) } else { Err(Disturbed) }
+    }
+
+    /// The entry of a lane, for who has the lock (B1).
+    #[inline(always)]
+    pub(super) fn own_entry(self, lane: usize) -> Entry {
+        self.copy(lane)
+    }
+
+    /// Whether a lane has this tag and the key of this entry, for who has the lock.
+    #[inline(always)]
+    pub(super) fn holds(self, lane: usize, tag: u8, entry: &Entry) -> bool {
+        self.own_header().tag(lane) == tag && Shape::<K, V>::same_key(&self.copy(lane), entry)
+    }
+
+    /// Whether a lane is used and has the key of this entry, for who has the lock.
+    pub(super) fn has(self, lane: usize, entry: &Entry) -> bool {
+        let tag = self.own_header().tag(lane);
+        tag != 0 && self.holds(lane, tag, entry)
+    }
+
+    #[inline(always)]
+    fn store(self, header: Header) {
+        // ORDERING: Release: the words that it names come first; partner: `header`.
+        self.first().store(header.0, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn store_words(self, lane: usize, entry: &Entry, from: usize) {
+        for (index, word) in entry.iter().enumerate().take(Shape::<K, V>::WORDS).skip(from) {
+            // ORDERING: Relaxed: between a fence and a Release store of the header.
+            self.word(lane, index).store(*word, Ordering::Relaxed);
+        }
+    }
+
+    /// Puts an entry into a free lane (B3). By the owner of the lock, as all that follows.
+    #[inline(always)]
+    pub(super) fn fill(self, lane: usize, tag: u8, entry: &Entry) {
+        let header = self.own_header();
+        debug_assert!(header.tag(lane) == 0 && tag != 0 && !header.is_busy());
+        // ORDERING: Release: who copies a word that follows finds the header that freed the lane, or a later one; partner: `read`.
+        fence(Ordering::Release);
+        self.store_words(lane, entry, 0);
+        self.store(header.with(lane, tag));
+    }
+
+    /// Frees a lane.
+    #[inline(always)]
+    pub(super) fn clear(self, lane: usize) {
+        self.store(self.own_header().with(lane, 0));
+    }
+
+    /// Replaces the value in a lane by that of an entry with the same key.
+    #[inline(always)]
+    pub(super) fn overwrite(self, lane: usize, entry: &Entry) {
+        let from = Shape::<K, V>::VALUE_FROM;
+        if Shape::<K, V>::VALUE_IN_ONE {
+            if from < Shape::<K, V>::WORDS {
+                // ORDERING: Release: what the writer did before comes with the value; partner: the fence of `read` (B4).
+                self.word(lane, from).store(entry[from], Ordering::Release);
+            }
+            return;
+        }
+        let busy = self.own_header().next();
+        // ORDERING: Relaxed: the fence behind it orders it before the words.
+        self.first().store(busy.0, Ordering::Relaxed);
+        // ORDERING: Release: who copies a word that follows finds the odd header, or a later one; partner: `read`.
+        fence(Ordering::Release);
+        self.store_words(lane, entry, from);
+        self.store(busy.next());
+    }
+
+    /// Counts an entry that lies behind this bucket (B5).
+    #[inline(always)]
+    pub(super) fn count_passed(self, more: bool) {
+        self.store(self.own_header().counted(more));
+    }
+}
+
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests {
+    use super::*;
+
+    type Pair = Shape<u64, [u64; 2]>;
+
+    fn bucket(lines: &[Line]) -> Bucket<'_, u64, [u64; 2]> {
+        // SAFETY: two lines are one bucket.
+        unsafe { Bucket::of(lines, 0) }
+    }
+
+    #[test]
+    fn tags_are_found_in_their_lanes_only() {
+        let header = Header(0x7f_80_01);
+        let lanes = |tag| header.lanes_of(tag, 3).collect::<Vec<_>>();
+        assert_eq!((lanes(1), lanes(0x80), lanes(0x7f)), (vec![0], vec![1], vec![2]));
+        assert_eq!((lanes(0), lanes(2), lanes(0xff)), (vec![], vec![], vec![]));
+        assert_eq!(Header(0x01_01_01).lanes_of(1, 3).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(Header(0).lanes_of(0, 2).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(Header(0x01_00_01).lanes_of(0, 3).collect::<Vec<_>>(), [1]);
+        for tag in 0..=255u8 {
+            for other in 0..=255u8 {
+                let header = Header(u64::from(other) << 8 | 0xff_00_00 << 8);
+                assert_eq!(header.lanes_of(tag, 3).any(|lane| lane == 1), tag == other);
+            }
+        }
+    }
+
+    #[test]
+    fn a_count_of_many_stays() {
+        let mut header = Header(TAGS);
+        assert!(!header.is_passed() && header.counted(false) == header);
+        (0..14).for_each(|_| header = header.counted(true));
+        assert!(header.is_passed() && header.counted(false).counted(true) == header);
+        (0..14).for_each(|_| header = header.counted(false));
+        assert_eq!(header, Header(TAGS));
+        (0..40).for_each(|_| header = header.counted(true));
+        assert_eq!(header.counted(false), header);
+        assert_eq!(header.0 & TAGS, TAGS);
+        assert!(!header.is_busy());
+    }
+
+    /// Every change that a copy may meet half-way gives the header another version.
+    #[test]
+    fn a_copy_across_a_change_is_refused() {
+        let lines = [Line::zeroed(), Line::zeroed()];
+        let bucket = bucket(&lines);
+        bucket.fill(1, 9, &Pair::pack(7, [1, 2]));
+        let seen = bucket.header();
+        assert_eq!(bucket.lanes_of(seen, 9).collect::<Vec<_>>(), [1]);
+        assert!(Pair::same(&bucket.read(seen, 1).unwrap(), &Pair::pack(7, [1, 2])));
+        bucket.overwrite(1, &Pair::pack(7, [3, 4]));
+        assert!(bucket.read(seen, 1).is_err());
+        let seen = bucket.header();
+        bucket.clear(1);
+        assert!(bucket.read(seen, 1).is_err());
+        bucket.fill(1, 9, &Pair::pack(8, [1, 2]));
+        assert!(bucket.read(seen, 1).is_err(), "the lane is another's");
+        assert!(bucket.read(bucket.header().next(), 1).is_err(), "a writer is at work");
+        assert!(bucket.holds(1, 9, &Pair::pack(8, [0, 0])));
+        assert!(!bucket.holds(1, 9, &Pair::pack(7, [1, 2])) && !bucket.holds(0, 9, &[0; 6]));
+    }
+
+    #[test]
+    fn versions_come_round_without_touching_the_rest() {
+        let header = Header(!VERSION);
+        assert!(!header.is_busy() && header.with(0, 0xff).0 == TAGS | (MANY * PASSED));
+    }
+}
