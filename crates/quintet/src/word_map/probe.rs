@@ -277,17 +277,4 @@ impl<'t> Aim<'t> {
         self.table.admit(self.home, self.hash);
         claim(self.line.key(lane), self.k).then(|| self.line.value(lane))
     }
-
-    /// The same for a lane of a later line.
-    #[inline(always)]
-    pub(crate) fn claim_further(&self, lane: Lane<'t>) -> Option<&'t AtomicU64> {
-        self.table.admit(self.home, self.hash);
-        claim(lane.key, self.k).then_some(lane.slot.value)
-    }
-
-    /// The place of a key whose home is full.
-    #[inline(always)]
-    pub(crate) fn further(&self) -> Place<'t> {
-        self.table.probe_from(self.k, self.hash, self.home, 1)
-    }
 }
