@@ -97,16 +97,32 @@ impl Core {
         usize::try_from(self.domain.live()).unwrap_or(0)
     }
 
-    /// The value of `key`.
+    /// The value of `key`. What is not seen at the key's home ends in another half, as in [`apply`](Self::apply).
     #[inline]
     pub(crate) fn get(&self, access: &impl Access, key: u64) -> Option<u64> {
-        let glance = access.usual().and_then(|brief| {
+        if let Some(brief) = access.usual() {
             let table = self.root.follow(&brief).ok().flatten();
             let value = table.and_then(|table| table.glance(key, brief.books()));
             brief.leave_alone();
-            value
-        });
-        glance.unwrap_or_else(|| self.get_slow(access, key))
+            if let Some(value) = value {
+                return value;
+            }
+        }
+        self.get_further(access, key)
+    }
+
+    /// The same in one table, wherever the key lies there.
+    #[inline(never)]
+    fn get_further(&self, access: &impl Access, key: u64) -> Option<u64> {
+        if let Some(brief) = access.usual() {
+            let table = self.root.follow(&brief).ok().flatten();
+            let value = table.and_then(|table| table.glance_further(key));
+            brief.leave_alone();
+            if let Some(value) = value {
+                return value;
+            }
+        }
+        self.get_slow(access, key)
     }
 
     /// A lookup that takes its share of the work and goes along the chain.
@@ -193,7 +209,7 @@ impl Core {
         for (&key, value) in keys.iter().zip(values) {
             let table = self.root.follow(&section).ok().flatten();
             let glance = table.and_then(|table| table.glance(key, section.books()));
-            *value = glance.unwrap_or_else(|| self.get_slow(access, key));
+            *value = glance.unwrap_or_else(|| self.get_further(access, key));
         }
     }
 
@@ -355,7 +371,8 @@ impl Core {
     ) -> Result<Option<(Computed<u64>, Due)>, u64> {
         let before = match word {
             PLAIN.. => Some(word ^ table.secrets().flip),
-            ..=TOMB => None,
+            TOMB => None,
+            // Also VIRGIN: the key has no tag perhaps (WL6.3).
             _ => return Ok(None),
         };
         let Some(after) = Self::decided(decide(before), before) else {
