@@ -43,9 +43,9 @@ struct Thr {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
-struct Tab { k: [u8; NS], v: [u8; NS], own: [u8; NS], cell: [u8; NC], taken: u8, f: u8, next: u8, pad: [u8; 3] }
+struct Tab { k: [u8; NS], v: [u8; NS], own: [u8; NS], cell: [u8; NC], taken: u8, next: u8, tag: [u8; NS], pad: [u8; 3] }
 const LINK: u8 = 15; // the way to further lines; stands in a place of its own
-const FRESH: Tab = Tab { k: [0; NS], v: [0; NS], own: [0; NS], cell: [0; NC], taken: 0, f: 0, next: 0, pad: [0; 3] };
+const FRESH: Tab = Tab { k: [0; NS], v: [0; NS], own: [0; NS], cell: [0; NC], taken: 0, next: 0, tag: [0; NS], pad: [0; 3] };
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 struct St { tab: [Tab; NT], th: [Thr; NTH], mon: [u32; NK], root: u8, seats: u8, desc: [u8; NTH], deaths: u8, pad: u8 }
@@ -61,7 +61,7 @@ struct Sc {
     snap: u8,          // 0: lanes one by one in order; 1: lanes in any order; 2: halves in either order; 3: four at once
     proto: bool,       // as the prototype's fast paths: any EMPTY of the snapshot, then `next` must be null
     lazy: bool,        // an insert may stay in T although S is there (G5: S is not ready)
-    unfiltered: bool,  // a get may skip the filter
+    unfiltered: bool,  // a get may skip the tags
     fixed: bool,       // key 0 has a slot of its own, the last one of every table
     pool: u8,          // helpers share so many seats (0: every thread has its own)
     mortal: u8,        // this thread may die inside of an operation
@@ -75,6 +75,8 @@ impl Sc {
     fn start(&self, key: u8) -> u8 { if self.fixed && key == 0 { self.slots - 1 } else { self.home[key as usize] } }
     fn next_line(&self, i: u8) -> u8 { if i >= self.lim() { i + 1 } else { ((i / self.lanes + 1) * self.lanes).min(self.lim()) } }
     fn base(&self, i: u8) -> u8 { i - i % self.lanes }
+    /// A slot with a tag: not a key's own, and not behind the link.
+    fn has_tag(&self, key: u8, i: u8) -> bool { !(self.fixed && key == 0) && i < self.link.min(self.lim()) }
     fn table(&self) -> Tab { let mut t = FRESH; if self.fixed { t.k[self.slots as usize - 1] = 2; } t }
 }
 
@@ -120,9 +122,9 @@ impl Mon {
 // ---- Steps. Each arm makes one shared access at most; what needs none goes on at once.
 const DEAD: u8 = 255;
 const P_ROOT: u8 = 1; const P_FILT: u8 = 2; const P_FNEXT: u8 = 3; const P_PROBE: u8 = 4; const P_CONC: u8 = 5; const P_VAL: u8 = 6; const P_ACT: u8 = 7; const P_DEC: u8 = 8; const P_DECIDE: u8 = 9;
-const P_TAKE: u8 = 10; const P_STORE: u8 = 11; const P_CAS: u8 = 12; const P_TH1: u8 = 13; const P_TH2: u8 = 14; const P_LATEF: u8 = 15; const P_PNEXT: u8 = 16; const P_LATECELL: u8 = 18; const P_PRENEXT: u8 = 19; const P_THAW: u8 = 17; const P_SHARE: u8 = 25; const P_FILT2: u8 = 26;
-const P_ENEXT: u8 = 20; const P_ECLOSE: u8 = 21; const P_EFILT: u8 = 22; const P_EK: u8 = 23; const P_MIDF: u8 = 24;
-const C_PROBE: u8 = 30; const C_CONC: u8 = 31; const C_F: u8 = 32; const C_K: u8 = 33; const C_V: u8 = 34; const C_OWN: u8 = 35; const C_VCAS: u8 = 36; const C_MOVED: u8 = 37; const C_TAKE: u8 = 38; const C_STORE: u8 = 39;
+const P_TAKE: u8 = 10; const P_STORE: u8 = 11; const P_CAS: u8 = 12; const P_TH1: u8 = 13; const P_TH2: u8 = 14; const P_LATEF: u8 = 15; const P_PNEXT: u8 = 16; const P_LATECELL: u8 = 18; const P_PRENEXT: u8 = 19; const P_THAW: u8 = 17; const P_SHARE: u8 = 25; const P_FILT0: u8 = 26; const P_TAG: u8 = 27; const P_PASS: u8 = 28;
+const P_ENEXT: u8 = 20; const P_ECLOSE: u8 = 21; const P_EFILT: u8 = 22; const P_EK: u8 = 23; const P_EARLY: u8 = 24;
+const C_PROBE: u8 = 30; const C_CONC: u8 = 31; const C_F: u8 = 32; const C_K: u8 = 33; const C_V: u8 = 34; const C_OWN: u8 = 35; const C_VCAS: u8 = 36; const C_MOVED: u8 = 37; const C_TAKE: u8 = 38; const C_STORE: u8 = 39; const C_TAG: u8 = 40; const C_PASS: u8 = 41;
 const M_NEXT: u8 = 50; const M_K: u8 = 51; const M_CLOSE: u8 = 52; const M_V: u8 = 53; const M_ACT: u8 = 54; const M_DEC: u8 = 55; const M_DESC: u8 = 56; const M_FRZ: u8 = 57; const M_TH1: u8 = 58; const M_TH2: u8 = 59; const M_KILL: u8 = 60; const M_ROOT: u8 = 61; const M_LATEDESC: u8 = 62;
 const X_NEXT: u8 = 70; const X_ROOT: u8 = 71; const X_SET: u8 = 72; const X_HELP: u8 = 73;
 const G_NEXT: u8 = 80;
@@ -197,13 +199,22 @@ fn step(sc: &Sc, s: &St, j: usize, out: &mut Out) -> Result<(), String> {
     match th.pc {
         P_ROOT => {
             n.th[j].t = s.root; n.th[j].i = sc.start(th.key);
-            match th.op { 4 => go!(G_NEXT), 5 => { n.th[j].i = 0; go!(M_NEXT) } 1 if !is_fixed && th.slow == 0 => { if sc.unfiltered { let mut m = n; m.th[j].pc = P_PROBE; out.push(m); } go!(P_FILT) } _ => go!(P_PROBE) }
+            match th.op { 4 => go!(G_NEXT), 5 => { n.th[j].i = 0; go!(M_NEXT) } 1 if !is_fixed && th.slow == 0 => { if sc.unfiltered { let mut m = n; m.th[j].pc = P_PROBE; out.push(m); } n.th[j].ci = n.th[j].i; go!(if mu == "next_then_tags" { P_FILT0 } else { P_FILT }) } _ => go!(P_PROBE) }
             if mu == "next_before" && th.op <= 3 && th.slow == 0 { go!(P_PRENEXT) }
         }
         P_PRENEXT => if s.tab[t].next == 0 { go!(P_PROBE) } else { n.again(j, 1) },
-        P_FILT if mu == "next_then_filter" => if s.tab[t].next != 0 { go!(P_PROBE) } else { go!(P_FILT2) },
-        P_FILT2 => if s.tab[t].f >> th.key & 1 == 0 { answer!(NONE) } else { go!(P_PROBE) },
-        P_FILT => if s.tab[t].f >> th.key & 1 == 0 { if mu == "filter_ignores_next" { answer!(NONE) } go!(P_FNEXT) } else { go!(P_PROBE) },
+        P_FILT0 => if s.tab[t].next != 0 { n.th[j].ci = 0; go!(P_PROBE) } else { go!(P_FILT) },
+        P_FILT => { // the tags of a line, one after the other; `x`: one of them was 0
+            let tag = s.tab[t].tag[th.ci as usize]; let c = th.ci + 1;
+            if tag == 0 { n.th[j].x = 1; }
+            n.th[j].ci = c;
+            if tag == kk { (n.th[j].ci, n.th[j].x) = (0, 0); go!(P_PROBE) }
+            else if c % sc.lanes == 0 || c == sc.lim() {
+                let zero = n.th[j].x == 1; n.th[j].x = 0;
+                if zero { n.th[j].ci = 0; if mu == "tags_ignore_next" || mu == "next_then_tags" { answer!(NONE) } go!(P_FNEXT) }
+                else if c == sc.lim() || c == sc.link { n.th[j].ci = 0; go!(P_PROBE) }
+            }
+        }
         P_FNEXT => if s.tab[t].next == 0 { answer!(NONE) } else { go!(P_PROBE) },
         P_PROBE => {
             if is_fixed { if s.tab[t].k[i] != kk { return Err("the key's own slot".into()); } on!(P_VAL) }
@@ -236,7 +247,7 @@ fn step(sc: &Sc, s: &St, j: usize, out: &mut Out) -> Result<(), String> {
             if v >= PLAIN { n.th[j].dv = v; on!(P_DECIDE) }
             if token(v) { n.th[j].pc = P_DEC; out.push(n); return Ok(()); }
             if v == MOVED { if th.slow == 0 && sc.proto { n.again(j, 1) } else { n.onward(sc, j, NONE) } }
-            else if v <= TOMB { match th.op { 1 => answer!(if v == VIRGIN && mu != "carry_virgin_is_absent" { th.fro } else { NONE }), 2 => { n.th[j].dv = NONE; on!(P_DECIDE) } _ => answer!(NONE) } }
+            else if v <= TOMB { match th.op { 1 => answer!(if v == VIRGIN && mu != "carry_virgin_is_absent" { th.fro } else { NONE }), 2 => { n.th[j].dv = NONE; if v == VIRGIN && mu != "virgin_untagged" && mu != "tag_late" && sc.has_tag(th.key, th.i) { go!(P_TAG) } else { on!(P_DECIDE) } } _ => answer!(NONE) } }
             else { go!(P_TH1) } }
         P_DEC => { n.th[j].dv = if th.v == OWN { s.tab[t].own[i] } else { s.tab[t].cell[(th.v - ESC) as usize] }; on!(P_DECIDE) }
         P_DECIDE => {
@@ -255,39 +266,46 @@ fn step(sc: &Sc, s: &St, j: usize, out: &mut Out) -> Result<(), String> {
             else { n.th[j].cval = 0; go!(X_NEXT) } }
         P_STORE => { if th.nv == OWN { n.tab[t].own[i] = th.cval } else { n.tab[t].cell[(th.nv - ESC) as usize] = th.cval } go!(P_CAS) }
         P_CAS => { let now = s.tab[t].v[i];
-            if now == th.v || mu == "blind_store" { n.tab[t].v[i] = th.nv; if mu == "filter_late" { go!(P_LATEF) } else if mu == "cell_late" && token(th.nv) { go!(P_LATECELL) } else { answer!(th.dv) } }
+            if now == th.v || mu == "blind_store" { n.tab[t].v[i] = th.nv; if mu == "tag_late" && sc.has_tag(th.key, th.i) { go!(P_LATEF) } else if mu == "cell_late" && token(th.nv) { go!(P_LATECELL) } else { answer!(th.dv) } }
             else { n.th[j].v = now; n.th[j].dv = 0; on!(P_ACT) } }
-        P_LATEF => { n.tab[t].f |= 1 << th.key; answer!(th.dv) }
+        P_LATEF => { n.tab[t].tag[i] = kk; answer!(th.dv) }
         P_LATECELL => { n.tab[t].cell[(th.nv - ESC) as usize] = th.cval; answer!(th.dv) }
         P_TH1 => { n.th[j].x = s.desc[(th.v - FROZEN) as usize]; if (mu == "no_recheck" && th.op != 1) || (mu == "get_no_recheck" && th.op == 1) || mu == "carry_no_recheck" { on!(P_THAW) } go!(P_TH2) }
         P_TH2 => { let now = s.tab[t].v[i]; if now == th.v { on!(P_THAW) } n.th[j].v = now; n.th[j].x = 0; on!(P_ACT) }
         P_THAW => { if th.op == 1 { if carry { n.onward(sc, j, th.x) } else { answer!(th.x) } } else { n.th[j].ret = 0; n.th[j].w = th.key; n.th[j].ci = sc.start(th.key); n.th[j].v = 0; go!(C_PROBE) } }
         P_ENEXT => if s.tab[t].next != 0 { if sc.lazy { let mut m = n; m.th[j].pc = P_EFILT; out.push(m); } go!(P_ECLOSE) } else { go!(P_EFILT) },
         P_ECLOSE => { if mu == "skip_empty" { n.onward(sc, j, NONE) } else if s.tab[t].k[i] == EMPTY { n.tab[t].k[i] = CLOSED; n.onward(sc, j, NONE) } else { reprobe(sc, &mut n, j) } }
-        P_EFILT => if mu == "filter_late" || mu == "filter_mid" { on!(P_EK) } else { n.tab[t].f |= 1 << th.key; go!(P_EK) },
+        P_EFILT => { // the tags of the lines that were passed
+            let from = sc.start(th.key); n.th[j].ci = from;
+            if mu == "tag_early" && th.i != sc.link { on!(P_EARLY) }
+            if from < sc.base(th.i) && mu != "passed_untagged" { on!(P_PASS) } n.th[j].ci = 0; on!(P_EK) }
+        P_EARLY => { n.th[j].ci = 0; n.tab[t].tag[i] = kk; go!(P_EK) }
+        P_PASS => { let c = th.ci as usize; if sc.has_tag(NONE, th.ci) { n.tab[t].tag[c] = s.tab[t].k[c]; } n.th[j].ci += 1; if th.ci + 1 >= sc.base(th.i) || th.ci + 1 == sc.link { n.th[j].ci = 0; go!(P_EK) } }
         P_EK if th.i == sc.link => { if s.tab[t].k[i] == EMPTY { n.tab[t].k[i] = LINK; } reprobe(sc, &mut n, j) }
-        P_EK => if s.tab[t].k[i] == EMPTY { n.tab[t].k[i] = kk; n.th[j].v = VIRGIN; n.th[j].dv = NONE; if mu == "filter_mid" { go!(P_MIDF) } else { on!(P_DECIDE) } } else { reprobe(sc, &mut n, j) },
-        P_MIDF => { n.tab[t].f |= 1 << th.key; on!(P_DECIDE) }
+        P_EK => if s.tab[t].k[i] == EMPTY { n.tab[t].k[i] = kk; n.th[j].v = VIRGIN; n.th[j].dv = NONE; if mu == "tag_late" || mu == "tag_early" || !sc.has_tag(th.key, th.i) { on!(P_DECIDE) } else { go!(P_TAG) } } else { reprobe(sc, &mut n, j) },
+        P_TAG => { n.tab[t].tag[i] = kk; on!(P_DECIDE) }
         // Copy of (w, x) from slot i of t into t + 1.
         C_PROBE => { let d = t + 1;
             if sc.fixed && th.w == 0 { on!(C_V) }
             if th.ci >= sc.lim() { return Err("a copy ran off".into()); }
             if sc.snap > 0 { return snapshot(sc, s, j, d, sc.base(th.ci), C_CONC, out); }
             let k = s.tab[d].k[th.ci as usize];
-            if k == 2 + th.w { on!(if mu == "copy_stops_at_virgin" { C_MOVED } else { C_V }) } else if k == EMPTY { go!(C_F) } else if k == CLOSED { if overlap { go!(C_MOVED) } else { return Err("a copy met CLOSED".into()); } } else { n.th[j].ci += 1 } }
+            if k == 2 + th.w { on!(if mu == "copy_stops_at_virgin" { C_MOVED } else { C_TAG }) } else if k == EMPTY { on!(C_F) } else if k == CLOSED { if overlap { go!(C_MOVED) } else { return Err("a copy met CLOSED".into()); } } else { n.th[j].ci += 1 } }
         C_CONC => {
             let lanes = &th.sn[..sc.lanes as usize]; n.th[j].sn = [0; 4]; n.th[j].mask = 0; let b = sc.base(th.ci);
-            if let Some(l) = lanes.iter().position(|&k| k == 2 + th.w) { n.th[j].ci = b + l as u8; on!(C_V) }
+            if let Some(l) = lanes.iter().position(|&k| k == 2 + th.w) { n.th[j].ci = b + l as u8; on!(C_TAG) }
             match lanes.iter().position(|&k| k <= CLOSED) { None => { n.th[j].ci = b + sc.lanes; on!(C_PROBE) } Some(l) if lanes[l] == CLOSED => return Err("a copy met CLOSED".into()), Some(l) => { n.th[j].ci = b + l as u8; on!(C_F) } } }
-        C_F => { if mu == "copy_filter_late" { on!(C_K) } n.tab[t + 1].f |= 1 << th.w; go!(C_K) }
+        C_F => { n.th[j].nv = sc.start(th.w); if n.th[j].nv < sc.base(th.ci) && mu != "copy_passed_untagged" { on!(C_PASS) } n.th[j].nv = 0; on!(C_K) }
+        C_PASS => { let c = th.nv as usize; if sc.has_tag(NONE, th.nv) { n.tab[t + 1].tag[c] = s.tab[t + 1].k[c]; } n.th[j].nv += 1; if th.nv + 1 >= sc.base(th.ci) || th.nv + 1 == sc.link { n.th[j].nv = 0; go!(C_K) } }
         C_K if th.ci == sc.link => { let k = &mut n.tab[t + 1].k[th.ci as usize]; if *k == EMPTY { *k = LINK; } go!(C_PROBE) }
-        C_K => { let c = th.ci as usize; if s.tab[t + 1].k[c] == EMPTY { n.tab[t + 1].k[c] = 2 + th.w; if mu == "copy_filter_late" { n.th[j].sn[0] = 1; } on!(C_V) } n.th[j].ci = sc.base(th.ci); go!(C_PROBE) }
+        C_K => { let c = th.ci as usize; if s.tab[t + 1].k[c] == EMPTY { n.tab[t + 1].k[c] = 2 + th.w; on!(C_TAG) } n.th[j].ci = sc.base(th.ci); go!(C_PROBE) }
+        C_TAG => { if mu == "copy_tag_late" || !sc.has_tag(th.w, th.ci) { on!(C_V) } n.tab[t + 1].tag[th.ci as usize] = 2 + th.w; on!(C_V) }
         C_V => { if special(th.x) { on!(if mu == "copies_by_counter" { C_TAKE } else { C_OWN }) } n.th[j].nv = th.x; on!(C_VCAS) }
         C_TAKE => { let d = t + 1; let c = s.tab[d].taken; if c >= sc.cells { return Err("no cell for a copy".into()); } n.tab[d].taken += 1; n.th[j].nv = ESC + c; go!(C_STORE) }
         C_STORE => { n.tab[t + 1].cell[(th.nv - ESC) as usize] = th.x; go!(C_VCAS) }
         C_OWN => { n.tab[t + 1].own[th.ci as usize] = th.x; n.th[j].nv = OWN; go!(C_VCAS) }
         C_VCAS => { let v = &mut n.tab[t + 1].v[th.ci as usize]; if *v == VIRGIN || (mu == "copy_revives_tomb" && *v == TOMB) { *v = th.nv; } go!(C_MOVED) }
-        C_MOVED => { if mu == "copy_filter_late" && th.sn[0] == 1 { n.tab[t + 1].f |= 1 << th.w; } if !(mu == "writer_leaves_frozen" && th.ret == 0 && th.op != 5) { n.tab[t].v[i] = MOVED; } n.settled(sc, j) }
+        C_MOVED => { if mu == "copy_tag_late" && sc.has_tag(th.w, th.ci) { n.tab[t + 1].tag[th.ci as usize] = 2 + th.w; } if !(mu == "writer_leaves_frozen" && th.ret == 0 && th.op != 5) { n.tab[t].v[i] = MOVED; } n.settled(sc, j) }
         // A mover: every slot of t.
         M_NEXT => if s.tab[t].next == 0 { if th.op == 5 { n.end(sc, j) } else { n.again(j, 1) } } else { let late = sc.late as usize == j && th.op == 5; n.th[j].i = u8::from(late); n.th[j].slow = if late { 1 } else { th.slow }; if mu == "early_root" { go!(M_ROOT) } else { go!(M_K) } },
         M_K => {
@@ -327,7 +345,7 @@ fn step(sc: &Sc, s: &St, j: usize, out: &mut Out) -> Result<(), String> {
 }
 /// Goes on at once where no shared access is made.
 fn forward(sc: &Sc, n: St, j: usize, out: &mut Out) -> Result<(), String> {
-    if matches!(n.th[j].pc, P_ACT | P_DECIDE | P_THAW | P_CONC | C_CONC | C_V | M_ACT) { return step(sc, &n, j, out); }
+    if matches!(n.th[j].pc, P_ACT | P_DECIDE | P_THAW | P_CONC | C_CONC | C_F | C_V | P_EFILT | M_ACT) { return step(sc, &n, j, out); }
     out.push(n);
     Ok(())
 }
@@ -354,12 +372,12 @@ fn check(sc: &Sc, s: &St) -> Result<(), String> {
     for t in 0..NT { for key in 0..NK as u8 { if s.tab[t].k[..sc.slots as usize].iter().filter(|&&k| k == 2 + key).count() > 1 { return Err(format!("key {key} twice in table {t}")); } } }
     Ok(())
 }
-/// A sequential get of each key: first by the filter, then by a walk.
+/// A sequential get of each key: first by the tags, then by a walk.
 fn last_look(sc: &Sc, s: &St) -> Result<(), String> {
     for key in 0..NK as u8 {
         let mut t = s.root as usize; let mut fro = NONE;
         let r = 'o: {
-            if !(sc.fixed && key == 0) && s.tab[t].f >> key & 1 == 0 && s.tab[t].next == 0 { break 'o NONE; }
+            if !(sc.fixed && key == 0) && s.tab[t].next == 0 && no_tag(sc, &s.tab[t], key) { break 'o NONE; }
             'table: loop {
                 let mut i = sc.start(key);
                 loop {
@@ -385,6 +403,18 @@ fn last_look(sc: &Sc, s: &St) -> Result<(), String> {
     Ok(())
 }
 
+/// The tags say that the key is absent.
+fn no_tag(sc: &Sc, t: &Tab, key: u8) -> bool {
+    let mut b = sc.start(key);
+    while b < sc.lim() && b != sc.link {
+        let line = &t.tag[b as usize..sc.next_line(b) as usize];
+        if line.contains(&(2 + key)) { return false; }
+        if line.contains(&0) { return true; }
+        b = sc.next_line(b);
+    }
+    false
+}
+
 // ---- The explorer: depth first; a state met again on its own path is a cycle.
 #[derive(Default)]
 struct Id(u64);
@@ -402,7 +432,7 @@ fn fp(s: &St) -> u128 {
     }
     (a as u128) << 64 | b as u128
 }
-const _: () = assert!(size_of::<Thr>() == 32 && size_of::<Tab>() == 24 && size_of::<St>() == 24 * NT + 32 * NTH + 4 * NK + 8);
+const _: () = assert!(size_of::<Thr>() == 32 && size_of::<Tab>() == 28 && size_of::<St>() == 28 * NT + 32 * NTH + 4 * NK + 8);
 struct Found { states: usize, cut: usize, error: Option<String> }
 fn explore(sc: &Sc, limit: usize) -> Found {
     MON.with(|m| *m.borrow_mut() = Mon::default()); CUT.with(|c| *c.borrow_mut() = 0);
@@ -412,7 +442,7 @@ fn explore(sc: &Sc, limit: usize) -> Found {
     for (at, &(key, v)) in sc.init.iter().enumerate() {
         if key == NONE { continue; }
         let i = if sc.fixed && key == 0 { sc.slots as usize - 1 } else { at };
-        s.tab[0].k[i] = 2 + key; s.tab[0].f |= 1 << key;
+        s.tab[0].k[i] = 2 + key; s.tab[0].tag[i] = 2 + key;
         if v >= PLAIN { s.mon[key as usize] = MON.with(|m| m.borrow_mut().intern(vec![(v, [0; NTH])])); }
         s.tab[0].v[i] = if v >= PLAIN && special(v) { if (taken as u8) < sc.cells { s.tab[0].cell[taken] = v; taken += 1; ESC + taken as u8 - 1 } else { s.tab[0].own[i] = v; OWN } } else { v };
     }
@@ -473,6 +503,10 @@ fn scenarios() -> Vec<Sc> {
         Sc { lanes: 2, home: [0, 2, 0], lazy: true, ..mk("base", "2-lines-2-homes", vec![p(&[&all0]), p(&[&wr1, &vec![(Get, 1)]]), gh.clone(), p(&[&h])], &none, 4) },
         Sc { lanes: 2, ..mk("base", "2-lines-spill", vec![p(&[&all0]), p(&[&ins1]), gh.clone(), p(&[&h])], &vec![(2, 112)], 4) },
         Sc { lanes: 1, ..mk("base", "3-lines-of-1", vec![p(&[&all0]), p(&[&wr1]), gh.clone(), p(&[&h])], &none, 3) },
+        // A lane without its tag is passed, by an insert and by a copy.
+        Sc { lanes: 1, ..mk("base", "pass-insert", vec![p(&[&ins0, &get0]), p(&[&ins1]), gh.clone()], &none, 3) },
+        Sc { lanes: 1, ..mk("base", "pass-copy", vec![p(&[&get0]), p(&[&ins1]), gh.clone()], &live, 3) },
+        Sc { lanes: 2, ..mk("base", "pass-2-lanes", vec![p(&[&ins0, &get0]), p(&[&ins1]), gh.clone()], &vec![(2, 112)], 4) },
         // Three and four tables.
         mk("three", "w2-1k-live-2grow", vec![p(&[&wr0, &all0]), ghgh.clone(), p(&[&h])], &live, 2),
         mk("three", "w-r-live-2grow", vec![p(&[&wr0]), p(&[&get0]), ghgh.clone(), p(&[&h])], &live, 2),
@@ -573,10 +607,10 @@ fn scenarios() -> Vec<Sc> {
 }
 /// What each mutation must be caught by (a set), or "holds" for a change that is allowed.
 const MUTATIONS: &[(&str, &str, bool)] = &[
-    ("blind_store", "base", true), ("copy_stops_at_virgin", "base", true), ("remove_to_virgin", "base", true), ("filter_late", "base", true), ("filter_mid", "base", true),
-    ("filter_ignores_next", "base", true), ("copy_filter_late", "base", true), ("copy_filter_late", "three", true), ("skip_empty", "base", true), ("copy_revives_tomb", "base", true), ("desc_late", "base", true), ("leave_empty", "base", true), ("moved_before_copy", "base", true), ("writer_leaves_frozen", "base", true), ("v_before_k", "base", false), ("next_then_filter", "base", false), ("get_no_recheck", "base", true), ("no_recheck", "base", false),
+    ("blind_store", "base", true), ("copy_stops_at_virgin", "base", true), ("remove_to_virgin", "base", true), ("tag_late", "base", true), ("tag_early", "base", true), ("virgin_untagged", "base", true), ("passed_untagged", "base", true),
+    ("tags_ignore_next", "base", true), ("copy_tag_late", "base", true), ("copy_passed_untagged", "base", true), ("copy_tag_late", "three", true), ("skip_empty", "base", true), ("copy_revives_tomb", "base", true), ("desc_late", "base", true), ("leave_empty", "base", true), ("moved_before_copy", "base", true), ("writer_leaves_frozen", "base", true), ("v_before_k", "base", false), ("next_then_tags", "base", false), ("get_no_recheck", "base", true), ("no_recheck", "base", false),
     ("carry", "base", false), ("carry_no_recheck", "base", false), ("carry_virgin_is_absent", "base", true),
-    ("early_root", "three", true), ("grow_early", "three", true), ("no_recheck", "three", false), ("carry", "three", false), ("v_before_k", "three", false), ("next_then_filter", "three", false), ("get_no_recheck", "three", true),
+    ("early_root", "three", true), ("grow_early", "three", true), ("no_recheck", "three", false), ("carry", "three", false), ("v_before_k", "three", false), ("next_then_tags", "three", false), ("get_no_recheck", "three", true),
     ("cell_late", "special", true), ("writer_uses_own", "special", true), ("no_recheck", "special", true), ("carry", "special", false), ("share", "special", false), ("share_rewritten", "special", true),
     ("reuse_cell", "cells", true), ("copies_by_counter", "cells", true), ("full_ignores_root", "cells", true), ("share", "cells", false),
     ("two_looks", "lanes", true), ("last_free", "lanes", true), ("zeros_ignore_closed", "lanes", true), ("next_before", "lanes", true),

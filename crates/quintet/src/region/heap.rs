@@ -36,7 +36,7 @@ pub unsafe trait Zeroed: Sized {
 macro_rules! zeroed_atomics {
     ($($ty:ty => $value:expr),+ $(,)?) => { $(
         // SAFETY: natively an atomic has the layout of its integer, and zero is a valid integer;
-        // a pair documents that all zero bytes are the pair (0, 0); a line and a quad are arrays of atomics; a six documents that
+        // a pair documents that all zero bytes are the pair (0, 0); a line, a quad and tags are arrays of atomics; a six documents that
         // they are an unused one, and a mark is two atomics.
         unsafe impl Zeroed for $ty {
             fn zeroed() -> Self { $value }
@@ -50,6 +50,7 @@ zeroed_atomics! {
     crate::sync::AtomicPair => crate::sync::AtomicPair::new(0, 0),
     crate::sync::Line => crate::sync::Line::zeroed(),
     crate::sync::quad::Quad => crate::sync::quad::Quad::zeroed(),
+    crate::sync::tags::Tags => crate::sync::tags::Tags::zeroed(),
     crate::sync::six::Six => crate::sync::six::Six::new(),
     crate::sync::six::Mark => crate::sync::six::Mark::new(),
 }

@@ -3,7 +3,8 @@
 pub(crate) use ::loom::hint::spin_loop;
 pub(crate) use ::loom::sync::Arc;
 pub(crate) use ::loom::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+    Ordering, fence,
 };
 pub(crate) use ::loom::thread;
 

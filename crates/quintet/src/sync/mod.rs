@@ -47,12 +47,13 @@ pub(crate) mod pair;
 pub(crate) mod prefetch;
 pub(crate) mod quad;
 pub(crate) mod six;
+pub(crate) mod tags;
 
 #[allow(unused_imports)] // a room uses what it needs; the list is the same for every backend
 pub(crate) use backend::{
-    Arc, AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Condvar,
-    HandOver, Mutex, MutexGuard, Ordering, const_where_possible, fence, park_timeout, spin_loop,
-    thread, thread_local_cell,
+    Arc, AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+    Condvar, HandOver, Mutex, MutexGuard, Ordering, const_where_possible, fence, park_timeout,
+    spin_loop, thread, thread_local_cell,
 };
 #[allow(unused_imports)]
 pub(crate) use {

@@ -3,7 +3,8 @@
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+    Ordering,
 };
 pub(crate) use std::thread;
 

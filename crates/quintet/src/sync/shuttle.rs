@@ -3,7 +3,8 @@
 pub(crate) use ::shuttle::hint::spin_loop;
 pub(crate) use ::shuttle::sync::Arc;
 pub(crate) use ::shuttle::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+    Ordering,
 };
 pub(crate) use ::shuttle::thread;
 

@@ -7,7 +7,7 @@ use super::core::{Core, Due, Stop, done, exchange};
 use super::moving::{carry, thaw};
 use super::probe::{Place, Slot};
 use super::table::Table;
-use super::word::{ESC, State, TOMB};
+use super::word::{ESC, State, TOMB, VIRGIN};
 use crate::migrate::Restart;
 use crate::reclaim::Section;
 use crate::region::AllocError;
@@ -138,6 +138,9 @@ impl Core {
                     },
                 },
             };
+            if word == VIRGIN {
+                table.mark_slot(k, slot); // (WL6.3)
+            }
             match exchange(slot.value, word, to) {
                 Ok(_) => {
                     let due = Self::account(section.books(), table, before, after);

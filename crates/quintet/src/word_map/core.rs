@@ -17,7 +17,7 @@
 use super::builder::Settings;
 use super::desc::Descriptors;
 use super::moving::thaw;
-use super::probe::{Aim, Place, Slot};
+use super::probe::{Place, Slot};
 use super::table::Table;
 use super::word::{CLOSED, PLAIN, State, TOMB, VIRGIN};
 use crate::migrate::{Link, Restart};
@@ -97,16 +97,32 @@ impl Core {
         usize::try_from(self.domain.live()).unwrap_or(0)
     }
 
-    /// The value of `key`.
+    /// The value of `key`. What is not seen at the key's home ends in another half, as in [`apply`](Self::apply).
     #[inline]
     pub(crate) fn get(&self, access: &impl Access, key: u64) -> Option<u64> {
-        let glance = access.usual().and_then(|brief| {
+        if let Some(brief) = access.usual() {
             let table = self.root.follow(&brief).ok().flatten();
             let value = table.and_then(|table| table.glance(key, brief.books()));
             brief.leave_alone();
-            value
-        });
-        glance.unwrap_or_else(|| self.get_slow(access, key))
+            if let Some(value) = value {
+                return value;
+            }
+        }
+        self.get_further(access, key)
+    }
+
+    /// The same in one table, wherever the key lies there.
+    #[inline(never)]
+    fn get_further(&self, access: &impl Access, key: u64) -> Option<u64> {
+        if let Some(brief) = access.usual() {
+            let table = self.root.follow(&brief).ok().flatten();
+            let value = table.and_then(|table| table.glance_further(key));
+            brief.leave_alone();
+            if let Some(value) = value {
+                return value;
+            }
+        }
+        self.get_slow(access, key)
     }
 
     /// A lookup that takes its share of the work and goes along the chain.
@@ -193,7 +209,7 @@ impl Core {
         for (&key, value) in keys.iter().zip(values) {
             let table = self.root.follow(&section).ok().flatten();
             let glance = table.and_then(|table| table.glance(key, section.books()));
-            *value = glance.unwrap_or_else(|| self.get_slow(access, key));
+            *value = glance.unwrap_or_else(|| self.get_further(access, key));
         }
     }
 
@@ -211,90 +227,119 @@ impl Core {
 
     /// Lets `decide` choose what happens to `key`, until one choice takes effect (W1).
     ///
-    /// Here is the usual case: one table, and the key's home has it or a lane for it. Whatever else there is ends in a cold half that gives the answer itself.
-    #[inline]
-    pub(crate) fn apply<const USER: bool, A: Access>(
+    /// Here is the usual case: one table, the key's home has it or a lane for it, and nobody else is at it. Whatever else there is ends in a half that gives the answer itself, by
+    /// `finish`: so that it is a jump, and nothing is saved for it on the usual way. For the same reason the closures own what they use.
+    #[inline(always)]
+    pub(crate) fn apply<const USER: bool, A: Access, R>(
         &self,
         access: &A,
         key: u64,
         mut decide: impl FnMut(Option<u64>) -> Compute<u64>,
-    ) -> Result<Computed<u64>, AllocError> {
-        let Some(brief) = access.usual() else { return self.apply_slow(access, key, decide) };
-        if let Ok(Some(table)) = self.root.follow(&brief) {
-            let k = table.k(key);
-            if k > CLOSED {
-                let aim = table.aim(k);
-                let look = aim.look();
-                // After the look (WL5.4). With a successor there is work to do first (W3).
-                if table.next().seems_empty() {
-                    let books = brief.books();
-                    let outcome = if look.same != 0 {
-                        Self::change_found(books, table, aim.found(look), &mut decide)
-                    } else if look.zero != 0 {
-                        Self::put_first(books, table, || aim.claim(look), &mut decide)
-                    } else {
-                        let outcome = Self::apply_further(books, table, aim, &mut decide);
-                        leave::<USER>(brief);
-                        return self.finish_further(access, key, outcome, decide);
-                    };
-                    if let Some((change, due)) = outcome {
-                        leave::<USER>(brief);
-                        self.settle_accounts(access, due);
-                        return Ok(change);
-                    }
-                }
+        finish: impl FnOnce(Result<Computed<u64>, AllocError>) -> R,
+    ) -> R {
+        if let Some(brief) = access.usual() {
+            let outcome = match self.root.follow(&brief) {
+                Ok(Some(table)) => Self::apply_at_home(brief.books(), table, key, &mut decide),
+                _ => None,
+            };
+            leave::<USER>(brief);
+            if let Some((change, due)) = outcome {
+                return self.conclude(access, due, finish(Ok(change)));
             }
         }
-        leave::<USER>(brief);
-        self.apply_slow(access, key, decide)
+        self.apply_further::<USER, A, R>(access, key, decide, finish)
     }
 
-    /// The same for a key whose home is full of others.
-    #[inline(never)]
-    fn apply_further(
+    /// One try at the home of a key. `None`: nothing has happened that anyone may answer.
+    #[inline(always)]
+    fn apply_at_home(
         books: &Books,
         table: &Table,
-        aim: Aim<'_>,
+        key: u64,
         decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
     ) -> Option<(Computed<u64>, Due)> {
-        match aim.further() {
+        let k = table.k(key);
+        if k <= CLOSED {
+            return None;
+        }
+        let aim = table.aim(k);
+        let look = aim.look();
+        // After the look (WL5.4). With a successor there is work to do first (W3).
+        if !table.next().seems_empty() {
+            return None;
+        }
+        if look.same != 0 {
+            let place = aim.found(look);
+            // ORDERING: Acquire: partners are the exchanges of value words.
+            let word = place.load(Ordering::Acquire);
+            Self::change_word(books, table, place, word, decide).ok().flatten()
+        } else if look.zero != 0 {
+            Self::put_first(books, table, || aim.claim(look), decide)
+        } else {
+            None
+        }
+    }
+
+    /// The same in one table, wherever the key lies there, and until it has happened.
+    #[inline(never)]
+    fn apply_further<const USER: bool, A: Access, R>(
+        &self,
+        access: &A,
+        key: u64,
+        mut decide: impl FnMut(Option<u64>) -> Compute<u64>,
+        finish: impl FnOnce(Result<Computed<u64>, AllocError>) -> R,
+    ) -> R {
+        if let Some(brief) = access.usual() {
+            let outcome = match self.root.follow(&brief) {
+                Ok(Some(table)) => Self::try_further(brief.books(), table, key, &mut decide),
+                _ => None,
+            };
+            leave::<USER>(brief);
+            if let Some((change, due)) = outcome {
+                return self.conclude(access, due, finish(Ok(change)));
+            }
+        }
+        self.apply_slow(access, key, decide, finish)
+    }
+
+    #[inline(always)]
+    fn try_further(
+        books: &Books,
+        table: &Table,
+        key: u64,
+        decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
+    ) -> Option<(Computed<u64>, Due)> {
+        if !table.next().seems_empty() {
+            return None; // (W3)
+        }
+        let k = table.k(key);
+        match table.probe(k) {
             Place::Slot(slot) => Self::change_found(books, table, slot.value, decide),
             Place::Empty(lane, lines) if !table.is_too_far(lines) => {
-                Self::put_first(books, table, || aim.claim_further(lane), decide)
+                let claim = || table.claim(k, lane).then_some(lane.slot.value);
+                Self::put_first(books, table, claim, decide)
             }
             Place::Empty(..) | Place::End(_) | Place::Closed => None,
         }
     }
 
-    #[inline(never)]
-    fn finish_further(
-        &self,
-        access: &impl Access,
-        key: u64,
-        outcome: Option<(Computed<u64>, Due)>,
-        decide: impl FnMut(Option<u64>) -> Compute<u64>,
-    ) -> Result<Computed<u64>, AllocError> {
-        let Some((change, due)) = outcome else { return self.apply_slow(access, key, decide) };
-        self.settle_accounts(access, due);
-        Ok(change)
+    /// Returns `answer`, after what is left to do: a table to be made, a piece of memory to be given back.
+    #[inline(always)]
+    fn conclude<R>(&self, access: &impl Access, due: Due, answer: R) -> R {
+        // SAFETY: the operation was inside of the domain.
+        let returning = unsafe { self.domain.is_returning_in_use() };
+        if due == Due::Nothing && !returning { answer } else { self.tidy(access, due, answer) }
     }
 
-    /// What is left to do after a change: a table to be made, a piece of memory to be given back.
-    #[inline(always)]
-    fn settle_accounts(&self, access: &impl Access, due: Due) {
+    /// What is left to do. It takes the answer along: a jump, as the other cold halves are.
+    #[cold]
+    #[inline(never)]
+    fn tidy<R>(&self, access: &impl Access, due: Due, answer: R) -> R {
         if due != Due::Nothing {
             self.consider(access, due);
         }
-        // SAFETY: the operation was inside of the domain.
-        if unsafe { self.domain.is_returning_in_use() } {
-            self.return_piece();
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn return_piece(&self) {
         self.domain.return_piece();
+        answer
     }
 
     /// Changes the value of a key that has a slot.
@@ -308,27 +353,39 @@ impl Core {
         // ORDERING: Acquire: partners are the exchanges of value words.
         let mut word = place.load(Ordering::Acquire);
         loop {
-            let before = match word {
-                PLAIN.. => Some(word ^ table.secrets().flip),
-                ..=TOMB => None,
-                _ => return None,
-            };
-            let after = match Self::decided(decide(before), before) {
-                None => return Some((done(before, before), Due::Nothing)),
-                Some(after) => after,
-            };
-            let to = match after {
-                Some(value) => table.secrets().plain(value)?,
-                None => TOMB,
-            };
-            match exchange(place, word, to) {
-                Ok(_) => {
-                    let due = Self::account(books, table, before, after);
-                    return Some((done(before, after), due));
-                }
+            match Self::change_word(books, table, place, word, decide) {
+                Ok(outcome) => return outcome,
                 Err(now) => word = now,
             }
         }
+    }
+
+    /// One try, from the word that was seen. The error is the word that is there by now.
+    #[inline(always)]
+    fn change_word(
+        books: &Books,
+        table: &Table,
+        place: &AtomicU64,
+        word: u64,
+        decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
+    ) -> Result<Option<(Computed<u64>, Due)>, u64> {
+        let before = match word {
+            PLAIN.. => Some(word ^ table.secrets().flip),
+            TOMB => None,
+            // Also VIRGIN: the key has no tag perhaps (WL6.3).
+            _ => return Ok(None),
+        };
+        let Some(after) = Self::decided(decide(before), before) else {
+            return Ok(Some((done(before, before), Due::Nothing)));
+        };
+        let to = match after.map(|value| table.secrets().plain(value)) {
+            Some(Some(word)) => word,
+            Some(None) => return Ok(None),
+            None => TOMB,
+        };
+        exchange(place, word, to)?;
+        let due = Self::account(books, table, before, after);
+        Ok(Some((done(before, after), due)))
     }
 
     /// Gives a key its first value, in a lane that `claim` gets for it. `None` says that nothing has happened that anyone may answer.
@@ -364,24 +421,27 @@ impl Core {
     /// Every case.
     #[cold]
     #[inline(never)]
-    fn apply_slow(
+    fn apply_slow<A: Access, R>(
         &self,
-        access: &impl Access,
+        access: &A,
         key: u64,
         mut decide: impl FnMut(Option<u64>) -> Compute<u64>,
-    ) -> Result<Computed<u64>, AllocError> {
+        finish: impl FnOnce(Result<Computed<u64>, AllocError>) -> R,
+    ) -> R {
         let (change, due) = {
             let section = access.section();
             loop {
                 match self.try_apply(&section, key, &mut decide) {
                     Ok(outcome) => break outcome,
                     Err(Stop::Restart) => {}
-                    Err(Stop::Alloc(error)) => return Err(error),
+                    Err(Stop::Alloc(error)) => {
+                        drop(section);
+                        return finish(Err(error));
+                    }
                 }
             }
         };
-        self.settle_accounts(access, due);
-        Ok(change)
+        self.conclude(access, due, finish(Ok(change)))
     }
 
     /// Keeps the books after an exchange (A1).

@@ -1,6 +1,6 @@
 //! The operations that may need memory, with an error where the others panic.
 
-use super::operations::Way;
+use super::operations::{Tried, Way};
 use super::{Handle, Integer, Word, WordMap};
 use crate::reclaim::{Access, ThreadSeat};
 use crate::region::AllocError;
@@ -18,7 +18,7 @@ macro_rules! fallible {
             #[inline]
             pub fn insert(&self, key: K, value: V) -> Result<Option<V>, AllocError> {
                 let $this = self.0;
-                $way.insert(key, value)
+                $way.insert::<Tried>(key, value)
             }
 
             /// See [`WordMap::insert_new`].
@@ -29,14 +29,14 @@ macro_rules! fallible {
                 value: V,
             ) -> Result<Result<(), Rejected<V, V>>, AllocError> {
                 let $this = self.0;
-                $way.insert_new(key, value)
+                $way.insert_new::<Tried>(key, value)
             }
 
             /// See [`WordMap::get_or_insert`].
             #[inline]
             pub fn get_or_insert(&self, key: K, value: V) -> Result<V, AllocError> {
                 let $this = self.0;
-                $way.get_or_insert_with(key, || value)
+                $way.get_or_insert_with::<Tried>(key, || value)
             }
 
             /// See [`WordMap::get_or_insert_with`].
@@ -47,7 +47,7 @@ macro_rules! fallible {
                 make: impl FnOnce() -> V,
             ) -> Result<V, AllocError> {
                 let $this = self.0;
-                $way.get_or_insert_with(key, make)
+                $way.get_or_insert_with::<Tried>(key, make)
             }
 
             /// See [`WordMap::update_or_insert`].
@@ -59,7 +59,7 @@ macro_rules! fallible {
                 value: V,
             ) -> Result<V, AllocError> {
                 let $this = self.0;
-                $way.update_or_insert_with(key, next, || value)
+                $way.update_or_insert_with::<Tried>(key, next, || value)
             }
 
             /// See [`WordMap::update_or_insert_with`].
@@ -71,7 +71,7 @@ macro_rules! fallible {
                 make: impl FnOnce() -> V,
             ) -> Result<V, AllocError> {
                 let $this = self.0;
-                $way.update_or_insert_with(key, next, make)
+                $way.update_or_insert_with::<Tried>(key, next, make)
             }
 
             /// See [`WordMap::compute`].
@@ -82,7 +82,7 @@ macro_rules! fallible {
                 decide: impl FnMut(Option<V>) -> Compute<V>,
             ) -> Result<Computed<V>, AllocError> {
                 let $this = self.0;
-                $way.compute(key, decide)
+                $way.compute::<Tried>(key, decide)
             }
 
             /// See [`WordMap::insert_many`]. On an error the entries before the one that failed are in the map.
@@ -104,7 +104,7 @@ macro_rules! fallible {
                 V: Integer,
             {
                 let $this = self.0;
-                $way.fetch_add(key, by)
+                $way.fetch_add::<Tried>(key, by)
             }
 
             /// See [`WordMap::fetch_add_many`]. On an error the entries before the one that failed are in the map.
@@ -126,7 +126,7 @@ macro_rules! fallible {
                 V: Integer,
             {
                 let $this = self.0;
-                $way.fetch_sub(key, by)
+                $way.fetch_sub::<Tried>(key, by)
             }
 
             /// See [`WordMap::fetch_max`].
@@ -136,7 +136,7 @@ macro_rules! fallible {
                 V: Integer,
             {
                 let $this = self.0;
-                $way.fetch_max(key, to)
+                $way.fetch_max::<Tried>(key, to)
             }
 
             /// See [`WordMap::fetch_min`].
@@ -146,7 +146,7 @@ macro_rules! fallible {
                 V: Integer,
             {
                 let $this = self.0;
-                $way.fetch_min(key, to)
+                $way.fetch_min::<Tried>(key, to)
             }
 
             /// See [`WordMap::fetch_or`].
@@ -156,7 +156,7 @@ macro_rules! fallible {
                 V: Integer,
             {
                 let $this = self.0;
-                $way.fetch_or(key, bits)
+                $way.fetch_or::<Tried>(key, bits)
             }
 
             /// See [`WordMap::fetch_xor`].
@@ -166,7 +166,7 @@ macro_rules! fallible {
                 V: Integer,
             {
                 let $this = self.0;
-                $way.fetch_xor(key, bits)
+                $way.fetch_xor::<Tried>(key, bits)
             }
         }
     };

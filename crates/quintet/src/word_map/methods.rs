@@ -1,6 +1,6 @@
 //! The operations, written into every way in: to the map itself, and to its handles and guards.
 
-use super::operations::{Way, granted};
+use super::operations::{Granted, Way, granted};
 use super::{Drain, Handle, Integer, Iter, Keys, Values, Word, WordMap, WordMapStats};
 use crate::reclaim::{Access, ThreadSeat};
 use crate::region::AllocError;
@@ -35,7 +35,7 @@ macro_rules! operations {
             #[inline]
             pub fn insert(&self, key: K, value: V) -> Option<V> {
                 let $this = self;
-                granted($way.insert(key, value))
+                $way.insert::<Granted>(key, value)
             }
 
             /// Gives `key` a value only if it has none. If it has one, that stays, and is in the error. Linearizable.
@@ -50,7 +50,7 @@ macro_rules! operations {
             #[inline]
             pub fn insert_new(&self, key: K, value: V) -> Result<(), Rejected<V, V>> {
                 let $this = self;
-                granted($way.insert_new(key, value))
+                $way.insert_new::<Granted>(key, value)
             }
 
             /// The value of `key`, which becomes `value` first if it has none. Linearizable.
@@ -62,7 +62,7 @@ macro_rules! operations {
             #[inline]
             pub fn get_or_insert(&self, key: K, value: V) -> V {
                 let $this = self;
-                granted($way.get_or_insert_with(key, || value))
+                $way.get_or_insert_with::<Granted>(key, || value)
             }
 
             /// The value of `key`, which is made first if it has none. Linearizable.
@@ -76,7 +76,7 @@ macro_rules! operations {
             #[inline]
             pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
                 let $this = self;
-                granted($way.get_or_insert_with(key, make))
+                $way.get_or_insert_with::<Granted>(key, make)
             }
 
             /// Replaces the value of `key` by what `next` makes of it, and returns the new one; an absent key stays absent.
@@ -104,7 +104,7 @@ macro_rules! operations {
             #[inline]
             pub fn update_or_insert(&self, key: K, next: impl FnMut(V) -> V, value: V) -> V {
                 let $this = self;
-                granted($way.update_or_insert_with(key, next, || value))
+                $way.update_or_insert_with::<Granted>(key, next, || value)
             }
 
             /// [`update`](Self::update), or gives an absent key a value that is made. Returns what the key has then.
@@ -121,7 +121,7 @@ macro_rules! operations {
                 make: impl FnOnce() -> V,
             ) -> V {
                 let $this = self;
-                granted($way.update_or_insert_with(key, next, make))
+                $way.update_or_insert_with::<Granted>(key, next, make)
             }
 
             /// Lets `decide` see what `key` has and say what shall be done. Returns what it was shown, and what is there since.
@@ -140,7 +140,7 @@ macro_rules! operations {
                 decide: impl FnMut(Option<V>) -> Compute<V>,
             ) -> Computed<V> {
                 let $this = self;
-                granted($way.compute(key, decide))
+                $way.compute::<Granted>(key, decide)
             }
 
             /// Replaces the value of `key` if it is `current`, and returns that. Values are compared as words. Linearizable.
@@ -352,7 +352,7 @@ macro_rules! operations {
                 V: Integer,
             {
                 let $this = self;
-                granted($way.fetch_add(key, by))
+                $way.fetch_add::<Granted>(key, by)
             }
 
             /// Adds to the values of many keys, each as [`fetch_add`](Self::fetch_add) does, and returns how many were absent. They are taken from the iterator in groups, and the
@@ -372,7 +372,7 @@ macro_rules! operations {
                 V: Integer,
             {
                 let $this = self;
-                granted($way.fetch_sub(key, by))
+                $way.fetch_sub::<Granted>(key, by)
             }
 
             /// Raises the value of `key` to `to` if it is smaller or absent.
@@ -382,7 +382,7 @@ macro_rules! operations {
                 V: Integer,
             {
                 let $this = self;
-                granted($way.fetch_max(key, to))
+                $way.fetch_max::<Granted>(key, to)
             }
 
             /// Lowers the value of `key` to `to` if it is larger or absent.
@@ -392,7 +392,7 @@ macro_rules! operations {
                 V: Integer,
             {
                 let $this = self;
-                granted($way.fetch_min(key, to))
+                $way.fetch_min::<Granted>(key, to)
             }
 
             /// Keeps of the value of `key` the bits in `bits`. An absent key stays absent.
@@ -412,7 +412,7 @@ macro_rules! operations {
                 V: Integer,
             {
                 let $this = self;
-                granted($way.fetch_or(key, bits))
+                $way.fetch_or::<Granted>(key, bits)
             }
 
             /// Flips `bits` in the value of `key`. An absent key counts as zero.
@@ -422,7 +422,7 @@ macro_rules! operations {
                 V: Integer,
             {
                 let $this = self;
-                granted($way.fetch_xor(key, bits))
+                $way.fetch_xor::<Granted>(key, bits)
             }
         }
     };

@@ -3,7 +3,7 @@
 //! | Room | Holds |
 //! |---|---|
 //! | `word` | what a key word and a value word say; secrets, hash and home |
-//! | `table` | one table: lines, filters, counters |
+//! | `table` | one table: lines, tags, counters |
 //! | `probe` | where a key is, and how a lane becomes a key's |
 //! | `more` | more lines behind a table |
 //! | `cells` | where special values lie |

@@ -29,7 +29,7 @@ use super::desc::{Descriptors, Hand};
 use super::more::{End, More};
 use super::probe::{Place, Slot, close};
 use super::table::{Table, lines_of};
-use super::word::{CLOSED, EMPTY, MOVED, State, VIRGIN};
+use super::word::{CLOSED, EMPTY, MOVED, PLAIN, State, TOMB, VIRGIN};
 use crate::region::AllocError;
 use crate::sync::quad::{LANES, Quad};
 use crate::sync::{AtomicU64, Ordering};
@@ -48,34 +48,49 @@ pub(super) fn thaw(
 }
 
 /// Copies a frozen entry into the successor and says so. True if a slot was used there.
-#[inline(always)]
 pub(super) fn carry(place: &AtomicU64, next: &Table, k: u64, value: u64) -> bool {
     let used = next.copy_in(k, value);
+    say_moved(place);
+    used
+}
+
+/// FROZEN → MOVED, after the copy.
+#[inline(always)]
+fn say_moved(place: &AtomicU64) {
     // ORDERING: Release: the copy comes first; partner: every load of a value word. It is no exchange, so it ends the release sequence of the value's writer, which the caller has acquired.
     place.store(MOVED, Ordering::Release);
-    used
+}
+
+/// A mover's exchange of a value word.
+#[inline(always)]
+fn exchange(place: &AtomicU64, from: u64, to: u64) -> Result<u64, u64> {
+    // ORDERING: Release: the descriptor, and the successor. Acquire: the last writer of the value may be another than the one that was loaded (v, w, v again), and copy and MOVED
+    // pass its doing on. Partner: every load of a value word.
+    place.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
 }
 
 impl Table {
     /// Puts an entry of the predecessor here unless the key has been here already (WL9). True if a slot was used.
-    #[inline(always)]
     fn copy_in(&self, k: u64, value: u64) -> bool {
-        let Some(word) = self.secrets().plain(value).filter(|_| k > CLOSED) else {
-            return self.copy_in_slow(k, value);
-        };
+        match self.secrets().plain(value) {
+            Some(word) if k > CLOSED => self.copy_word(k, word),
+            _ => self.copy_in_slow(k, value),
+        }
+    }
+
+    /// The same for a usual key and the word of a plain value, which all tables of a map write alike (WL3).
+    #[inline(always)]
+    fn copy_word(&self, k: u64, word: u64) -> bool {
         let aim = self.aim(k);
         let look = aim.look();
-        if look.same != 0 {
-            fill(aim.found(look), word);
-            return false;
-        }
-        if look.zero != 0 {
+        // If the key is there its tag is not, perhaps: that is for the other half, as a full home is.
+        if look.same == 0 && look.zero != 0 {
             if let Some(place) = aim.claim(look) {
                 fill(place, word);
                 return true;
             }
         }
-        self.copy_in_slow(k, value)
+        self.copy_in_slow(k, word ^ self.secrets().flip)
     }
 
     /// The same in every case.
@@ -83,7 +98,10 @@ impl Table {
     fn copy_in_slow(&self, k: u64, value: u64) -> bool {
         loop {
             let (slot, used) = match self.probe(k) {
-                Place::Slot(slot) => (slot, false),
+                Place::Slot(slot) => {
+                    self.mark_slot(k, slot);
+                    (slot, false)
+                }
                 Place::Empty(lane, _) if self.claim(k, lane) => (lane.slot, true),
                 Place::Empty(..) => continue,
                 Place::End(more) => {
@@ -176,13 +194,35 @@ impl Mover<'_> {
             if k == CLOSED {
                 break;
             }
-            used += usize::from(self.move_slot(slot(lane), k)?);
+            let moved = self.move_usual(line.value(lane), k);
+            used += usize::from(match moved {
+                Some(moved) => moved,
+                None => self.move_slot(slot(lane), k)?,
+            });
         }
         Ok(used)
     }
 
-    /// Moves one slot. True if a slot was used in the successor.
+    /// Moves a slot in one try, if its value is plain, or gone. `None`: nothing has happened.
     #[inline(always)]
+    fn move_usual(&self, place: &AtomicU64, k: u64) -> Option<bool> {
+        // ORDERING: Acquire: partners are the exchanges of value words.
+        let word = place.load(Ordering::Acquire);
+        match word {
+            PLAIN.. => {
+                let frozen = self.hand.hold(word ^ self.from.secrets().flip);
+                exchange(place, word, frozen).ok()?;
+                let used = self.to.copy_word(k, word);
+                say_moved(place);
+                Some(used)
+            }
+            TOMB => exchange(place, TOMB, MOVED).ok().map(|_| false),
+            _ => None,
+        }
+    }
+
+    /// Moves one slot, in every case. True if a slot was used in the successor.
+    #[inline(never)]
     pub(super) fn move_slot(&self, slot: Slot<'_>, k: u64) -> Result<bool, AllocError> {
         let place = slot.value;
         // ORDERING: Acquire: partners are the exchanges of value words.
@@ -206,9 +246,7 @@ impl Mover<'_> {
                     (self.hand.hold(value), Some(value))
                 }
             };
-            // ORDERING: Release: the descriptor, and the successor. Acquire: the last writer of the value may be another than the one that was loaded (v, w, v again), and copy and MOVED
-            // pass its doing on. Partner: every load of a value word.
-            match place.compare_exchange(word, to, Ordering::AcqRel, Ordering::Acquire) {
+            match exchange(place, word, to) {
                 Ok(_) => return Ok(value.is_some_and(|value| carry(place, self.to, k, value))),
                 Err(now) => word = now,
             }

@@ -31,6 +31,36 @@ impl<K: Word, V: Word, A> Copy for Way<'_, '_, K, V, A> {}
 /// Keys fetched ahead: enough to keep the memory busy, few enough to stay in the nearest cache.
 const GROUP: usize = 32;
 
+/// How an operation says that its table cannot be had.
+///
+/// It is known inside of the operation, not put around it: the cold halves of an operation end in what it returns (see `Core::apply`).
+pub(super) trait Face {
+    type Of<T>;
+    fn show<T>(outcome: Result<T, AllocError>) -> Self::Of<T>;
+}
+
+/// By a panic.
+pub(super) struct Granted;
+
+/// By an error.
+pub(super) struct Tried;
+
+impl Face for Granted {
+    type Of<T> = T;
+    #[inline(always)]
+    fn show<T>(outcome: Result<T, AllocError>) -> T {
+        granted(outcome)
+    }
+}
+
+impl Face for Tried {
+    type Of<T> = Result<T, AllocError>;
+    #[inline(always)]
+    fn show<T>(outcome: Result<T, AllocError>) -> Result<T, AllocError> {
+        outcome
+    }
+}
+
 /// What an operation returns that panics where its table cannot be had.
 #[inline(always)]
 pub(super) fn granted<R>(outcome: Result<R, AllocError>) -> R {
@@ -71,24 +101,28 @@ fn by_groups<T: Copy>(
 }
 
 impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
-    /// Changes what `key` has. `USER` says whether `decide` runs user code.
+    /// Changes what `key` has. `USER` says whether `decide` runs user code; `finish` makes the answer.
     #[inline(always)]
-    fn change<const USER: bool>(
+    fn change<const USER: bool, F: Face, R>(
         self,
         key: K,
         mut decide: impl FnMut(Option<V>) -> Compute<V>,
-    ) -> Result<Computed<V>, AllocError> {
-        let outcome = self.map.core.apply::<USER, A>(self.access, key.to_word(), |found| {
-            match decide(found.map(WordMap::<K, V>::value)) {
-                Compute::Keep => Compute::Keep,
-                Compute::Insert(value) => Compute::Insert(value.to_word()),
-                Compute::Remove => Compute::Remove,
-            }
-        });
-        outcome.map(|done| Computed {
-            before: done.before.map(WordMap::<K, V>::value),
-            after: done.after.map(WordMap::<K, V>::value),
-        })
+        finish: impl FnOnce(Computed<V>) -> R,
+    ) -> F::Of<R> {
+        let decide = move |found: Option<u64>| match decide(found.map(WordMap::<K, V>::value)) {
+            Compute::Keep => Compute::Keep,
+            Compute::Insert(value) => Compute::Insert(value.to_word()),
+            Compute::Remove => Compute::Remove,
+        };
+        let finish = move |done: Result<Computed<u64>, AllocError>| {
+            F::show(done.map(|done| {
+                finish(Computed {
+                    before: done.before.map(WordMap::<K, V>::value),
+                    after: done.after.map(WordMap::<K, V>::value),
+                })
+            }))
+        };
+        self.map.core.apply::<USER, A, _>(self.access, key.to_word(), decide, finish)
     }
 
     #[inline(always)]
@@ -97,74 +131,67 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
     }
 
     #[inline(always)]
-    pub(super) fn insert(self, key: K, value: V) -> Result<Option<V>, AllocError> {
-        let done = self.change::<false>(key, |_| Compute::Insert(value));
-        done.map(|done| done.before)
+    pub(super) fn insert<F: Face>(self, key: K, value: V) -> F::Of<Option<V>> {
+        self.change::<false, F, _>(key, move |_| Compute::Insert(value), |done| done.before)
     }
 
     #[inline(always)]
-    pub(super) fn insert_new(
-        self,
-        key: K,
-        value: V,
-    ) -> Result<Result<(), Rejected<V, V>>, AllocError> {
-        let done = self.change::<false>(key, |found| match found {
+    pub(super) fn insert_new<F: Face>(self, key: K, value: V) -> F::Of<Result<(), Rejected<V, V>>> {
+        let decide = move |found| match found {
             Some(_) => Compute::Keep,
             None => Compute::Insert(value),
-        })?;
-        Ok(done.before.map_or(Ok(()), |current| Err(Rejected { current, value })))
+        };
+        self.change::<false, F, _>(key, decide, move |done| {
+            done.before.map_or(Ok(()), |current| Err(Rejected { current, value }))
+        })
     }
 
     #[inline(always)]
-    pub(super) fn get_or_insert_with(
-        self,
-        key: K,
-        make: impl FnOnce() -> V,
-    ) -> Result<V, AllocError> {
+    pub(super) fn get_or_insert_with<F: Face>(self, key: K, make: impl FnOnce() -> V) -> F::Of<V> {
         if let Some(value) = self.get(key) {
-            return Ok(value);
+            return F::show(Ok(value));
         }
         let mut make = once(make);
-        let done = self.change::<true>(key, |found| match found {
+        let decide = move |found| match found {
             Some(_) => Compute::Keep,
             None => Compute::Insert(make()),
-        })?;
-        Ok(there(done))
+        };
+        self.change::<true, F, _>(key, decide, there)
     }
 
     #[inline(always)]
     pub(super) fn update(self, key: K, mut next: impl FnMut(V) -> V) -> Option<V> {
-        let done = self.change::<true>(key, |found| match found {
+        let decide = move |found| match found {
             Some(value) => Compute::Insert(next(value)),
             None => Compute::Keep,
-        });
-        granted(done).after // (B2)
+        };
+        self.change::<true, Granted, _>(key, decide, |done| done.after) // (B2)
     }
 
     #[inline(always)]
-    pub(super) fn update_or_insert_with(
+    pub(super) fn update_or_insert_with<F: Face>(
         self,
         key: K,
         mut next: impl FnMut(V) -> V,
         make: impl FnOnce() -> V,
-    ) -> Result<V, AllocError> {
+    ) -> F::Of<V> {
         let mut make = once(make);
-        let done = self.change::<true>(key, |found| {
+        let decide = move |found| {
             Compute::Insert(match found {
                 Some(value) => next(value),
                 None => make(),
             })
-        })?;
-        Ok(there(done))
+        };
+        self.change::<true, F, _>(key, decide, there)
     }
 
     #[inline(always)]
-    pub(super) fn compute(
+    pub(super) fn compute<F: Face>(
         self,
         key: K,
         decide: impl FnMut(Option<V>) -> Compute<V>,
-    ) -> Result<Computed<V>, AllocError> {
-        self.change::<true>(key, decide)
+    ) -> F::Of<Computed<V>> {
+        self.change::<true, F, _>(key, decide, |done| done)
     }
 
     #[inline(always)]
@@ -175,21 +202,18 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
         value: V,
     ) -> Result<V, Rejected<Option<V>, V>> {
         let current = current.to_word();
-        let mut same = false;
-        let done = self.change::<false>(key, |found| {
-            same = found.is_some_and(|value| value.to_word() == current);
-            if same { Compute::Insert(value) } else { Compute::Keep }
-        });
-        match granted(done).before {
-            Some(before) if same => Ok(before),
-            current => Err(Rejected { current, value }),
-        }
+        let same = move |found: Option<V>| found.filter(|value| value.to_word() == current);
+        let decide = move |found| same(found).map_or(Compute::Keep, |_| Compute::Insert(value));
+        self.change::<false, Granted, _>(key, decide, move |done| {
+            // (B2)
+            same(done.before).ok_or(Rejected { current: done.before, value })
+        })
     }
 
     #[inline(always)]
     pub(super) fn remove(self, key: K) -> Option<V> {
-        let done = self.change::<false>(key, |_| Compute::Remove);
-        done.ok()?.before // (B2)
+        // (B2)
+        self.change::<false, Granted, _>(key, |_| Compute::Remove, |done| done.before)
     }
 
     #[inline(always)]
@@ -198,12 +222,12 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
         key: K,
         mut agree: impl FnMut(V) -> bool,
     ) -> Result<Option<V>, V> {
-        let done = self.change::<true>(key, |found| match found {
+        let decide = move |found| match found {
             Some(value) if agree(value) => Compute::Remove,
             _ => Compute::Keep,
-        });
-        let done = granted(done);
-        done.after.map_or(Ok(done.before), Err)
+        };
+        let finish = |done: Computed<V>| done.after.map_or(Ok(done.before), Err);
+        self.change::<true, Granted, _>(key, decide, finish) // (B2)
     }
 
     pub(super) fn retain(self, mut keep: impl FnMut(K, V) -> bool) {
@@ -247,7 +271,7 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
         self,
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<usize, AllocError> {
-        self.each_new(entries, |key, value| self.insert(key, value))
+        self.each_new(entries, |key, value| self.insert::<Tried>(key, value))
     }
 
     /// Does `put` with each of many entries, their waits for memory overlapped; counts those that found nothing.
@@ -299,56 +323,56 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
 impl<K: Word, V: Integer, A: Access> Way<'_, '_, K, V, A> {
     /// Replaces the value by what `next` makes of it, or, if there is none, stores `first`.
     #[inline(always)]
-    fn fetch(self, key: K, first: V, next: impl Fn(V) -> V) -> Result<Option<V>, AllocError> {
-        let done = self.compute(key, |found| Compute::Insert(found.map_or(first, &next)));
-        done.map(|done| done.before)
+    fn fetch<F: Face>(self, key: K, first: V, next: impl Fn(V) -> V) -> F::Of<Option<V>> {
+        let decide = move |found: Option<V>| Compute::Insert(found.map_or(first, &next));
+        self.change::<false, F, _>(key, decide, |done| done.before)
     }
 
     #[inline(always)]
-    pub(super) fn fetch_add(self, key: K, by: V) -> Result<Option<V>, AllocError> {
-        self.fetch(key, by, |value| value.wrapping_add(by))
+    pub(super) fn fetch_add<F: Face>(self, key: K, by: V) -> F::Of<Option<V>> {
+        self.fetch::<F>(key, by, move |value| value.wrapping_add(by))
     }
 
     pub(super) fn fetch_add_many(
         self,
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<usize, AllocError> {
-        self.each_new(entries, |key, by| self.fetch_add(key, by))
+        self.each_new(entries, |key, by| self.fetch_add::<Tried>(key, by))
     }
 
     #[inline(always)]
-    pub(super) fn fetch_sub(self, key: K, by: V) -> Result<Option<V>, AllocError> {
+    pub(super) fn fetch_sub<F: Face>(self, key: K, by: V) -> F::Of<Option<V>> {
         let zero = by.wrapping_sub(by);
-        self.fetch(key, zero.wrapping_sub(by), |value| value.wrapping_sub(by))
+        self.fetch::<F>(key, zero.wrapping_sub(by), move |value| value.wrapping_sub(by))
     }
 
     #[inline(always)]
-    pub(super) fn fetch_max(self, key: K, to: V) -> Result<Option<V>, AllocError> {
-        self.fetch(key, to, |value| value.larger(to))
+    pub(super) fn fetch_max<F: Face>(self, key: K, to: V) -> F::Of<Option<V>> {
+        self.fetch::<F>(key, to, move |value| value.larger(to))
     }
 
     #[inline(always)]
-    pub(super) fn fetch_min(self, key: K, to: V) -> Result<Option<V>, AllocError> {
-        self.fetch(key, to, |value| value.smaller(to))
+    pub(super) fn fetch_min<F: Face>(self, key: K, to: V) -> F::Of<Option<V>> {
+        self.fetch::<F>(key, to, move |value| value.smaller(to))
     }
 
     #[inline(always)]
-    pub(super) fn fetch_or(self, key: K, bits: V) -> Result<Option<V>, AllocError> {
-        self.fetch(key, bits, |value| value.or(bits))
+    pub(super) fn fetch_or<F: Face>(self, key: K, bits: V) -> F::Of<Option<V>> {
+        self.fetch::<F>(key, bits, move |value| value.or(bits))
     }
 
     #[inline(always)]
-    pub(super) fn fetch_xor(self, key: K, bits: V) -> Result<Option<V>, AllocError> {
-        self.fetch(key, bits, |value| value.xor(bits))
+    pub(super) fn fetch_xor<F: Face>(self, key: K, bits: V) -> F::Of<Option<V>> {
+        self.fetch::<F>(key, bits, move |value| value.xor(bits))
     }
 
     /// Of nothing no bits can be kept.
     #[inline(always)]
     pub(super) fn fetch_and(self, key: K, bits: V) -> Option<V> {
-        let done = self.compute(key, |found| {
+        let decide = move |found: Option<V>| {
             found.map_or(Compute::Keep, |value| Compute::Insert(value.and(bits)))
-        });
-        granted(done).before // (B2)
+        };
+        self.change::<false, Granted, _>(key, decide, |done| done.before) // (B2)
     }
 }
 

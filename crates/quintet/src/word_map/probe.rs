@@ -62,7 +62,7 @@ pub(crate) enum Place<'t> {
 /// Lines between home and lane of one that lies behind the table.
 const BEHIND: usize = usize::MAX;
 
-/// How many hits follow a miss before the filter is not asked any more.
+/// How many hits follow a miss before the tags are not asked any more.
 const WARY: u8 = 32;
 
 impl Table {
@@ -76,7 +76,7 @@ impl Table {
         let hash = self.hash(k);
         let home = self.shape().home(hash);
         let wary = books.hint();
-        if wary == 0 || self.may_have(home, hash) {
+        if wary == 0 || !self.lacks(home, hash) {
             let line = self.line(home);
             let look = line.look(k);
             if look.same != 0 {
@@ -91,20 +91,19 @@ impl Table {
                 return (word <= TOMB).then_some(None);
             }
             if look.zero == 0 {
-                return self.glance_further(k, hash, home);
+                return None;
             }
         }
         if wary != WARY {
             books.set_hint(WARY);
         }
-        // WL5.4, WL6: no bit, or an EMPTY lane; without a successor afterwards the lanes before it were not CLOSED.
+        // WL5.4, WL6: no tag, or an EMPTY lane; without a successor afterwards the lanes before it were not CLOSED.
         self.next().seems_empty().then_some(None)
     }
 
-    /// The same for a key whose home is full.
-    #[inline(never)]
-    fn glance_further(&self, k: u64, hash: u64, home: usize) -> Option<Option<u64>> {
-        match self.probe_from(k, hash, home, 1) {
+    /// The same for a key that is not special, wherever it lies.
+    pub(crate) fn glance_further(&self, key: u64) -> Option<Option<u64>> {
+        match self.probe(self.k(key)) {
             Place::Slot(slot) => {
                 // ORDERING: Acquire, as in `glance`.
                 let word = slot.value.load(Ordering::Acquire);
@@ -114,8 +113,8 @@ impl Table {
                     _ => None,
                 }
             }
-            // The home may have had a CLOSED lane: not if there is no successor now (WL5.4).
-            Place::Empty(..) | Place::End(_) => self.next().seems_empty().then_some(None),
+            // A probe ends at the first CLOSED lane (WL5.3).
+            Place::Empty(..) | Place::End(_) => Some(None),
             Place::Closed => None,
         }
     }
@@ -190,9 +189,17 @@ impl Table {
 
     /// Claims an EMPTY lane for a key (WL6). False: somebody was faster, look again.
     pub(crate) fn claim(&self, k: u64, lane: Lane<'_>) -> bool {
-        let hash = self.hash(k);
-        self.admit(self.shape().home(hash), hash);
-        claim(lane.key, k)
+        let home = self.shape().home(self.hash(k));
+        let end = match lane.slot.own {
+            Own::There(index) => index / LANES,
+            Own::Here(_) => home + self.shape().reach(),
+        };
+        self.mark_passed(home, end);
+        let claimed = claim(lane.key, k);
+        if claimed {
+            self.mark_slot(k, lane.slot);
+        }
+        claimed
     }
 
     /// True if an insert may not use a place so many lines from its home although it is EMPTY: half the reach is for copies.
@@ -204,7 +211,7 @@ impl Table {
 
 #[inline(always)]
 fn claim(key: &AtomicU64, k: u64) -> bool {
-    // ORDERING: Release: the bits in the filter come first (WL6); partner: the looks of writers. Failure: a new look follows.
+    // ORDERING: Release: the tags of what was passed come first (WL6); partner: the looks of writers. Failure: a new look follows.
     key.compare_exchange(EMPTY, k, Ordering::Release, Ordering::Relaxed).is_ok()
 }
 
@@ -274,20 +281,12 @@ impl<'t> Aim<'t> {
     #[inline(always)]
     pub(crate) fn claim(&self, look: Look) -> Option<&'t AtomicU64> {
         let lane = first(look.zero);
-        self.table.admit(self.home, self.hash);
-        claim(self.line.key(lane), self.k).then(|| self.line.value(lane))
-    }
-
-    /// The same for a lane of a later line.
-    #[inline(always)]
-    pub(crate) fn claim_further(&self, lane: Lane<'t>) -> Option<&'t AtomicU64> {
-        self.table.admit(self.home, self.hash);
-        claim(lane.key, self.k).then_some(lane.slot.value)
-    }
-
-    /// The place of a key whose home is full.
-    #[inline(always)]
-    pub(crate) fn further(&self) -> Place<'t> {
-        self.table.probe_from(self.k, self.hash, self.home, 1)
+        // On its way while the exchanges wait for the line.
+        self.table.fetch_tags(self.home);
+        let claimed = claim(self.line.key(lane), self.k);
+        claimed.then(|| {
+            self.table.mark(self.home, lane, self.hash);
+            self.line.value(lane)
+        })
     }
 }

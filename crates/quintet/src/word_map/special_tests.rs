@@ -8,6 +8,7 @@ use super::word::{ESC, FROZEN, MOVED, PLAIN, Secrets};
 use super::*;
 use crate::reclaim::Section;
 use crate::sync::Ordering;
+use crate::sync::quad::LANES;
 use std::collections::BTreeMap;
 
 const SEED: u64 = 7;
@@ -191,13 +192,13 @@ fn a_mover_that_dies_with_a_frozen_entry_loses_its_number_alone() {
     assert_eq!(map.core.descriptors.count(), 2);
 }
 
-/// The filter of the table that is left knows nothing of what went to its successor.
+/// The tags of the table that is left know nothing of what went to its successor.
 #[test]
-fn a_filter_that_says_no_during_a_migration_is_not_believed() {
+fn tags_that_say_no_during_a_migration_are_not_believed() {
     let map = map();
     map.insert_many((0..8).map(|key| (key, key)));
     let handle = map.handle();
-    assert_eq!(handle.get(1_000_000), None, "from now on the filter is asked");
+    assert_eq!(handle.get(1_000_000), None, "from now on the tags are asked");
     with_frozen(&map, 5, |table, slot, next, hand, value| {
         for key in 1_000..1_010 {
             assert_eq!((handle.get(key), handle.insert(key, key)), (None, None));
@@ -207,6 +208,28 @@ fn a_filter_that_says_no_during_a_migration_is_not_believed() {
         hand.put_back();
     });
     assert_eq!((handle.get(5), map.len()), (Some(5), 18));
+}
+
+/// An insert that sleeps between key and tag hides nobody: neither who goes past its lane, nor who gives its key a value.
+#[test]
+fn a_lane_without_its_tag_hides_nobody() {
+    let map = map();
+    assert_eq!(map.insert(0, 0), None);
+    let handle = map.handle();
+    let section = map.core.domain.pin();
+    let table = map.core.root.follow(&section).unwrap().unwrap();
+    let home = |key: u64| table.shape().home(table.hash(table.k(key)));
+    let same: Vec<u64> = (1..).filter(|key| home(*key) == 1 - home(0).min(1)).take(6).collect();
+    let line = table.line(home(same[0]));
+    for (lane, key) in same[..LANES].iter().enumerate() {
+        // Claimed, and no more.
+        line.key(lane).store(table.k(*key), Ordering::Release);
+    }
+    for (turn, key) in [same[4], same[1], same[5], same[3]].into_iter().enumerate() {
+        assert_eq!((handle.insert(key, 7), handle.get(1_000_000)), (None, None), "and wary");
+        assert_eq!(handle.get(key), Some(7), "{turn}");
+    }
+    assert_eq!((handle.get(same[0]), handle.remove(same[2]), map.len()), (None, None, 5));
 }
 
 /// Every seat that moves has a descriptor of its own, however many there are.

@@ -31,7 +31,7 @@ pub struct TableStats {
     pub used: usize,
     /// Chunks handed out for migration, of how many.
     pub moved: (usize, usize),
-    /// Bytes of its lines, filters and cells.
+    /// Bytes of its lines, tags and cells.
     pub bytes: usize,
 }
 

@@ -1,29 +1,36 @@
-//! One table: its lines, filters and counters.
+//! One table: its lines, tags and counters.
 //!
 //! ```text
 //!   0                              homes        lines
 //!   +------------------------------+------------+        no wrap-around: keys keep their order,
 //!   | lines: K0..K3, V0..V3 each   | some more  |─link   so that a migration reads and writes in sequence
 //!   +------------------------------+------------+
-//!   | filter words, one per home   |
+//!   | tags, four bytes per home    |
 //!   +------------------------------+
 //!   two value words for the special keys · cells · next · counters · work of the migration
 //! ```
 //!
-//! **WL1.** The home of a key is the line `hash · homes / 2^64`; `hash` is the folded product of its K and a factor of the table. The filter word of a home has two bits for each key that has its home there
-//! and was ever claimed in this table, wherever it lies.
-//! **WL6.** To claim a lane for a new key: both bits in the filter of the home, then the exchange of the key word. The bits come before the key, since another writer of the key may find it and give it a value.
-//! A clear bit therefore proves that the key has no value in this table.
+//! **WL1.** The home of a key is the line `hash · homes / 2^64`; `hash` is the folded product of its K and a factor of the table. Each lane of a home has a *tag*, a byte: 0, or that of its key, a part of the hash. Whoever stores it
+//! stores the same.
+//! **WL6.** To claim a lane for a new key:
+//! 1. If the lane is not in the key's home: every lane of the lines that were passed has its tag, or is given it. Their keys were seen.
+//! 2. The exchange of the key word.
+//! 3. The tag of the lane. Whoever finds a key with a VIRGIN value word stores its tag too, before it gives the key its first value.
+//! 4. The exchange of the value word.
+//!
+//! So a line in which a lane has no tag, and none that of the key, proves that the key has no value there and is in no later line.
 
 use super::cells::Cells;
 use super::more::More;
 use super::probe::{Own, Slot};
-use super::word::{CLOSED, EMPTY, Folder, Live, OWN, Secrets, Shape, State, filter_bits};
+use super::word::{CLOSED, EMPTY, Folder, Live, OWN, Secrets, Shape, State, tag_of};
 use crate::migrate::{Election, FirstTouch, Leave, Link, Work, load_of};
 use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
+use crate::sync::prefetch::prefetch_write;
 use crate::sync::quad::{LANES, Quad};
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, MODEL, Ordering, load_hint};
+use crate::sync::tags::Tags;
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, MODEL, Ordering, load_hint};
 use std::fmt;
 
 /// What a table is made with.
@@ -46,8 +53,8 @@ pub(crate) struct Plan {
 #[repr(C, align(64))]
 pub(crate) struct Table {
     pub(super) lines: Buffer<Quad>,
-    /// One for each home.
-    filters: Buffer<AtomicU32>,
+    /// Of the homes.
+    tags: Buffer<Tags>,
     folder: Folder,
     plan: Plan,
     /// When so many slots are used, the table is left.
@@ -94,7 +101,7 @@ impl Leave for Table {
             }
         }
         // SAFETY: the caller's promise.
-        unsafe { self.filters.give_back() }
+        unsafe { self.tags.give_back() }
     }
 }
 
@@ -114,11 +121,11 @@ impl Table {
         let chunks = shape.lines().div_ceil(lines_of(chunk)) + 1;
         let refused = |_| AllocError::OutOfMemory { bytes: chunks / 8 };
         let lines = Buffer::try_new(shape.lines(), plan.pages)?;
-        let filters = Buffer::try_new(shape.homes(), plan.pages)?;
+        let tags = Buffer::try_new(shape.homes(), plan.pages)?;
         Ok(Box::new(Self {
-            touch: FirstTouch::of_both(&lines, &filters),
+            touch: FirstTouch::of_both(&lines, &tags),
             lines,
-            filters,
+            tags,
             folder: Folder::new(plan.seed),
             threshold: (load(plan.bits, max_load) * shape.size() as f64) as usize,
             batch: (shape.size() >> 8).clamp(1, 64) as u8,
@@ -138,7 +145,7 @@ impl Table {
 
     #[inline(always)]
     pub(crate) fn shape(&self) -> Shape {
-        Shape::of_homes(self.filters.len())
+        Shape::of_homes(self.tags.len())
     }
 
     pub(crate) const fn plan(&self) -> &Plan {
@@ -147,7 +154,7 @@ impl Table {
 
     pub(crate) fn bytes(&self) -> usize {
         let behind = self.more.blocks().map(size_of_val).sum::<usize>();
-        self.lines.bytes() + self.filters.bytes() + self.cells.bytes() + behind
+        self.lines.bytes() + self.tags.bytes() + self.cells.bytes() + behind
     }
 
     /// The K of a key, and back (WL2).
@@ -185,27 +192,52 @@ impl Table {
         self.folder.hash(k)
     }
 
+    /// True if a key with this hash has no value in this table (WL6). The last home has no neighbour, and says nothing.
     #[inline(always)]
-    fn filter(&self, home: usize) -> &AtomicU32 {
-        debug_assert!(home < self.filters.len());
-        // SAFETY: one per home.
-        unsafe { self.filters.get_unchecked(home) }
+    pub(super) fn lacks(&self, home: usize, hash: u64) -> bool {
+        if home + 1 >= self.tags.len() {
+            return false;
+        }
+        let first = self.tags.as_ptr().wrapping_add(home);
+        // SAFETY: two neighbours, the second below the number of tags. Who happens after one that saw a value of the key cannot see the tags as they were before, by coherence: so Relaxed is enough.
+        let pair = unsafe { &*first.cast::<[Tags; 2]>() };
+        Tags::lack(pair, tag_of(hash))
     }
 
-    /// False if a key with this hash has no value in this table (WL6).
+    /// Asks the cache for the tags of a home.
     #[inline(always)]
-    pub(super) fn may_have(&self, home: usize, hash: u64) -> bool {
-        let bits = filter_bits(hash);
-        // ORDERING: Relaxed: who happens after one that saw a value of the key, or its claim, cannot see the bits clear, by coherence.
-        self.filter(home).load(Ordering::Relaxed) & bits == bits
+    pub(super) fn fetch_tags(&self, home: usize) {
+        prefetch_write(self.tags.as_ptr().wrapping_add(home));
     }
 
-    /// Sets the bits of a hash in the filter of its home (WL6).
+    /// Stores the tag of a lane of a home (WL6.3).
     #[inline(always)]
-    pub(super) fn admit(&self, home: usize, hash: u64) {
-        if !self.may_have(home, hash) {
-            // ORDERING: Relaxed: comes before the claim of the key, which is Release.
-            self.filter(home).fetch_or(filter_bits(hash), Ordering::Relaxed);
+    pub(super) fn mark(&self, home: usize, lane: usize, hash: u64) {
+        debug_assert!(home < self.tags.len());
+        // SAFETY: the caller's line is a home.
+        unsafe { self.tags.get_unchecked(home) }.set(lane, tag_of(hash));
+    }
+
+    /// The same for a key in any slot: only those of homes have a tag.
+    pub(super) fn mark_slot(&self, k: u64, slot: Slot<'_>) {
+        if let Own::There(index) = slot.own {
+            if index / LANES < self.tags.len() {
+                self.mark(index / LANES, index % LANES, self.hash(k));
+            }
+        }
+    }
+
+    /// Sees to it that every lane of the homes from `home` to before line `end` has its tag (WL6.1). All of them have keys.
+    pub(super) fn mark_passed(&self, home: usize, end: usize) {
+        for index in home..end.min(self.tags.len()) {
+            for lane in 0..LANES {
+                if self.tags[index].get(lane) == 0 {
+                    // ORDERING: Acquire, as every look.
+                    let k = self.line(index).key(lane).load(Ordering::Acquire);
+                    debug_assert!(k > CLOSED);
+                    self.mark(index, lane, self.hash(k));
+                }
+            }
         }
     }
 
@@ -252,7 +284,7 @@ impl Table {
 
     /// Makes some of its memory present. False if all of it is, or will be soon (M10).
     pub(crate) fn touch_ahead(&self) -> bool {
-        self.touch.step_both(&self.lines, &self.filters)
+        self.touch.step_both(&self.lines, &self.tags)
     }
 
     /// True if entries may come here (M10).

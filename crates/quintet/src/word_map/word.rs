@@ -101,17 +101,17 @@ impl Secrets {
     }
 }
 
-/// Bits of a key in its home's filter.
+/// The tag of a key: never 0.
 #[inline(always)]
-pub(crate) const fn filter_bits(hash: u64) -> u32 {
-    1 << (hash & 31) | 1 << (hash >> 5 & 31)
+pub(crate) const fn tag_of(hash: u64) -> u8 {
+    hash as u8 | 1
 }
 
 /// Spreads what a folded product has in its low bits over the high ones.
 const MIDDLE: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// The hash of K: the halves of a product, folded, and once more multiplied: with one product alone, strided keys lie in heaps. Its top bits are the home, so that a table of another size keeps the order of the entries, and the lowest ten
-/// are for the filter.
+/// The hash of K: the halves of a product, folded, and once more multiplied: with one product alone, strided keys lie in heaps. Its top bits are the home, so that a table of another size keeps the order of the entries, and the lowest eight
+/// are for the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Folder {
     factor: u64,

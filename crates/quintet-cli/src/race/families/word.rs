@@ -2,7 +2,7 @@
 
 use crate::race::family::{Bench, Family, MAP_SIZES, Measure, Role, Table, Workload};
 use crate::race::jobs::general;
-use crate::race::ours::word::{Many, Small, Usual};
+use crate::race::ours::word::{Many, ManyNew, Small, Usual};
 use quintet_rivals::Words;
 use quintet_rivals::general::{
     Dashmap, Flurry, Leapfrog, Papaya, PapayaBatch, RwLocked, SccIndex, SccMap,
@@ -19,8 +19,8 @@ pub(crate) fn family() -> Family {
     }
 }
 
-/// The general workloads without those of texts, and one of our own.
-const WORKLOADS: [Workload; 18] = [
+/// The general workloads without those of texts, and two of our own.
+const WORKLOADS: [Workload; 19] = [
     named("hit"),
     Workload {
         name: "get-many",
@@ -41,6 +41,14 @@ const WORKLOADS: [Workload; 18] = [
     named("insert"),
     named("remove"),
     named("insert-kept"),
+    Workload {
+        name: "insert-many",
+        reason: "by batches: what fetching ahead is worth, to be held against our own insert",
+        stage: "many-new",
+        turn: "insert-many",
+        measure: Measure::Rate,
+        headline: false,
+    },
     named("grow"),
     named("grow-kept"),
     named("grow-latency"),
@@ -87,6 +95,7 @@ fn tables() -> Vec<Table> {
 fn start_usual(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
     match stage {
         "many" => Some(Box::new(Many::new(keys))),
+        "many-new" => Some(Box::new(ManyNew)),
         _ => general::start_words::<Usual>(stage, keys),
     }
 }

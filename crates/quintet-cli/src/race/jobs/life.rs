@@ -190,6 +190,21 @@ fn in_parts<'m, T: Kind, M: Map<T>, E>(
     operation: impl Fn(&mut M::Access<'m>, E) -> bool + Sync,
     what: &'static str,
 ) -> Result<Lap, Wrong> {
+    in_batches(map, heat, step, prepare, what, |access, batch| {
+        batch.drain(..).map(|entry| u64::from(!operation(access, entry))).sum()
+    })
+}
+
+/// The same by whole batches; `work` empties one, and says how many answers were wrong.
+#[inline(always)]
+fn in_batches<'m, T: Kind, M: Map<T>, E>(
+    map: &'m M,
+    heat: &Heat,
+    step: usize,
+    prepare: impl Fn(u64) -> E + Sync,
+    what: &'static str,
+    work: impl Fn(&mut M::Access<'m>, &mut Vec<E>) -> u64 + Sync,
+) -> Result<Lap, Wrong> {
     let parts = crew(heat.threads, |thread, gate| {
         let mut access = map.access();
         let mut part = part(heat, thread, step).map(&prepare).peekable();
@@ -201,9 +216,7 @@ fn in_parts<'m, T: Kind, M: Map<T>, E>(
                 batch.extend(part.by_ref().take(BATCH as usize));
                 operations += batch.len() as u64;
                 let ((), time) = clocked(|| {
-                    for entry in batch.drain(..) {
-                        wrong += u64::from(!operation(&mut access, entry));
-                    }
+                    wrong += work(&mut access, &mut batch);
                     access.quiet();
                 });
                 busy += time;
@@ -213,6 +226,24 @@ fn in_parts<'m, T: Kind, M: Map<T>, E>(
     });
     Wrong::unless_zero(wrong(&parts), what)?;
     Ok(shared_work(&parts))
+}
+
+/// What `insert` does, by whole batches: `insert_all` returns how many keys were new.
+pub(crate) fn insert_batches<T: Kind, M: Map<T>>(
+    heat: &Heat,
+    stint: Stint,
+    insert_all: impl Fn(&mut M::Access<'_>, &mut Vec<(T::Key, T::Value)>) -> usize + Sync,
+) -> Result<Sample, Wrong> {
+    even_ground(heat);
+    fixed_work(stint, || {
+        let map = M::with_capacity(heat.keys as usize);
+        let lap = in_batches::<T, M, _>(&map, heat, 1, entry::<T>, NEW, |access, batch| {
+            let all = batch.len();
+            (all - insert_all(access, batch)) as u64
+        })?;
+        verify::<T, M>(&map, heat.keys, heat.keys)?;
+        Ok(lap)
+    })
 }
 
 /// Repeats fixed work until the stint is over, at least once.

@@ -1,7 +1,7 @@
 //! The work that tables do in a race, written once per job and compiled for each table.
 
 pub(crate) mod general;
-mod life;
+pub(crate) mod life;
 pub(crate) mod lines;
 mod mixed;
 pub(crate) mod mostly;

@@ -3,6 +3,7 @@
 use crate::race::crew::{crew, for_a_while, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Sample, Wrong};
 use crate::race::jobs::general::fill;
+use crate::race::jobs::life::insert_batches;
 use crate::race::keys::{Drawn, GROUP, Law};
 use crate::race::stint::Stint;
 use quintet::word_map::Handle;
@@ -99,5 +100,16 @@ impl Bench for Many {
         });
         Wrong::unless_zero(wrong(&laps), heat.workload.name)?;
         Ok(joint_rate(&laps))
+    }
+}
+
+/// `insert-many`: what `insert` does, by groups of entries.
+pub(crate) struct ManyNew;
+
+impl Bench for ManyNew {
+    fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
+        insert_batches::<Words, Usual>(heat, stint, |access, batch| {
+            access.0.insert_many(batch.drain(..))
+        })
     }
 }
