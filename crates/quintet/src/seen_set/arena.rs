@@ -188,8 +188,11 @@ impl Arenas {
             return self.locate_in_nursery(id);
         }
         let (part, entry) = part_of(id / GRANULE);
+        debug_assert!(part < PARTS);
+        // SAFETY: no id has more than 40 bits, for which there are parts enough.
+        let part = unsafe { self.directory.get_unchecked(part) };
         // ORDERING: Acquire: partner is the Release store in `enter`, though whoever knows the id has seen it already.
-        let part = self.directory[part].load(Ordering::Acquire);
+        let part = part.load(Ordering::Acquire);
         // SAFETY: the granule of an id was entered into this part, which holds the entry and lives as long as the set (R1).
         let entry = unsafe { &*part.wrapping_add(entry) };
         let base = entry.load(Ordering::Acquire);

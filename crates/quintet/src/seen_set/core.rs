@@ -47,30 +47,35 @@ use crate::sync::line::{LINE, Line};
 use crate::sync::{Arc, AtomicU64, MODEL, Mutex};
 use std::cell::Cell;
 
-/// A record on its way into the set.
-pub(crate) trait Entry {
+/// The way of a record into the set. It keeps nothing, so that the usual case has it in registers and every other one gets a copy.
+pub(crate) trait Entry: Copy {
     /// Whether comparing runs user code.
     const USER: bool;
-    /// Whether the record of this word, whose tag is the right one, is the one sought.
-    fn same(&self, word: u64) -> bool;
+    /// Whether the record of this word is the one sought. Upper halves of tags are equal; `split` is of the table where the word was
+    /// found, and `tag` the one sought there.
+    fn same(self, word: u64, tag: u64, split: Split) -> bool;
     /// Makes what is written, if that is still to be done (U2).
     #[inline(always)]
-    fn make(&mut self) {}
+    fn make(self) {}
     /// Writes the record and returns its id (R1). `None`: there is no room at the desk.
-    fn write(&mut self) -> Option<u64>;
+    fn write(self) -> Option<u64>;
     /// Makes room at the desk.
-    fn make_room(&mut self) -> Result<(), SeenError>;
+    fn make_room(self) -> Result<(), SeenError>;
     /// Takes back what `write` wrote last (R3).
-    fn take_back(&mut self);
+    fn take_back(self);
 }
 
-/// Writes a record, wherever there is room.
+/// Writes a record, wherever there is room, for a word that is divided so. Returns its id.
 #[inline(always)]
-pub(super) fn write(entry: &mut impl Entry) -> Result<u64, SeenError> {
+pub(super) fn write(entry: impl Entry, split: Split) -> Result<u64, Stop> {
     entry.make();
     loop {
         if let Some(id) = entry.write() {
-            return Ok(id);
+            if split.id(id) == id {
+                return Ok(id);
+            }
+            entry.take_back();
+            return Err(Stop::Beyond);
         }
         entry.make_room()?;
     }
@@ -82,16 +87,13 @@ pub(super) enum Usual {
     /// Done, and the handle has reported its share: there may be something to see to.
     Reported(Outcome, bool),
     /// The case is another one; nothing has happened.
-    Not,
-    /// The id does not fit a small set; nothing has happened (Q8).
-    Beyond,
-    Error(SeenError),
+    Not(Stop),
 }
 
-/// What became of an insert: the word in the set, and whether it is new.
+/// What became of an insert: the record's id, and whether it is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    pub(crate) word: u64,
+    pub(crate) id: u64,
     pub(crate) new: bool,
 }
 
@@ -100,6 +102,8 @@ pub(crate) struct Outcome {
 pub(crate) enum Stop {
     /// Begin again at the root.
     Restart,
+    /// The id does not fit a small set (Q8).
+    Beyond,
     /// Memory was needed and could not be had.
     Error(SeenError),
 }
@@ -247,24 +251,24 @@ impl Core {
         worker: &Worker,
         section: Option<&impl Check>,
         turned: u64,
-        tag: u64,
-        entry: &mut E,
+        entry: E,
     ) -> Result<Outcome, SeenError> {
-        let segment = self.split.segment(turned);
+        let (segment, tag) = (self.split.segment(turned), self.split.tag(turned));
         let told = match section {
-            Some(section) => self.insert_usual(worker, section, segment, tag, entry),
+            Some(section) => self.insert_at_home(worker, section, segment, tag, entry),
             None => match worker.access.usual() {
                 Some(section) => {
-                    let told = self.insert_usual(worker, &section, segment, tag, entry);
+                    let told = self.insert_at_home(worker, &section, segment, tag, entry);
                     if !E::USER {
                         section.leave_alone();
                     }
                     told
                 }
-                None => Usual::Not,
+                None => Usual::Not(Stop::Restart),
             },
         };
-        self.conclude(worker, segment, told, tag, entry)
+        let otherwise = || self.insert_otherwise(worker, segment, tag, entry);
+        self.conclude(worker, segment, told, otherwise)
     }
 
     /// What there is to do after the usual case, or instead of it.
@@ -274,8 +278,7 @@ impl Core {
         worker: &Worker,
         segment: usize,
         told: Usual,
-        tag: u64,
-        entry: &mut impl Entry,
+        otherwise: impl FnOnce() -> Result<Outcome, SeenError>,
     ) -> Result<Outcome, SeenError> {
         match told {
             Usual::Done(outcome) => Ok(outcome),
@@ -283,9 +286,53 @@ impl Core {
                 self.see_to(worker, segment, due);
                 Ok(outcome)
             }
-            Usual::Error(error) => Err(error),
-            Usual::Not | Usual::Beyond => self.insert_otherwise(worker, segment, tag, entry),
+            Usual::Not(Stop::Error(error)) => Err(error),
+            Usual::Not(Stop::Restart | Stop::Beyond) => otherwise(),
         }
+    }
+
+    /// Where the records of a segment are sought first: the chain, its table, and the tag by which they are sought there.
+    #[inline(always)]
+    fn way_in<'s>(
+        &self,
+        section: &'s impl Check,
+        segment: usize,
+        tag: u64,
+    ) -> Option<(usize, &'s Table, u64)> {
+        if let Some(table) = self.link(segment).follow(section).ok()? {
+            return Some((segment, table, tag));
+        }
+        let table = self.roots.small().follow(section).ok()??;
+        Some((self.small(), table, self.split.narrow_tag(tag, segment)))
+    }
+
+    /// The most usual case: there is a table, it is not being left, and the home line has the answer. Short, so that the waits of several inserts
+    /// for memory overlap.
+    #[inline(always)]
+    fn insert_at_home(
+        &self,
+        worker: &Worker,
+        section: &impl Check,
+        segment: usize,
+        tag: u64,
+        entry: impl Entry,
+    ) -> Usual {
+        let told = match self.way_in(section, segment, tag) {
+            Some((chain, table, tag)) if table.is_calm() => {
+                let (line, split) = (table.home(tag), table.split());
+                match table.look_at_home(line, tag, |word| entry.same(word, tag, split)) {
+                    Some(Seen::Same(word)) => {
+                        Some(Usual::Done(Outcome { id: split.id(word), new: false }))
+                    }
+                    Some(Seen::Empty(slot)) => {
+                        self.put_in(worker, chain, (table, line), slot, tag, entry)
+                    }
+                    Some(Seen::Never) | None => None,
+                }
+            }
+            _ => None,
+        };
+        told.unwrap_or(Usual::Not(Stop::Restart))
     }
 
     /// The usual case: there is a table, it is not being left, and the record or an EMPTY is found.
@@ -296,52 +343,68 @@ impl Core {
         section: &impl Check,
         segment: usize,
         tag: u64,
-        entry: &mut impl Entry,
+        entry: impl Entry,
     ) -> Usual {
-        match self.link(segment).follow(section) {
-            Ok(Some(table)) if table.is_calm() => {
-                let walk = (table, table.walk(tag));
-                Self::insert_along(worker, |desk| self.pending(desk, segment), walk, tag, entry)
+        match self.way_in(section, segment, tag) {
+            Some((chain, table, tag)) if table.is_calm() => {
+                self.insert_along(worker, chain, (table, table.walk(tag)), tag, entry)
             }
-            _ => Usual::Not,
+            _ => Usual::Not(Stop::Restart),
         }
-    }
-
-    /// What a desk has inserted into a segment, and has told no table of.
-    #[inline(always)]
-    pub(super) fn pending<'d>(&self, desk: &'d Desk, segment: usize) -> &'d Cell<u8> {
-        desk.pending(segment, self.roots.len())
     }
 
     /// The usual case, in a table that is calm, from where a probe stands.
     #[inline(always)]
-    pub(super) fn insert_along<'w>(
-        worker: &'w Worker,
-        pending: impl FnOnce(&'w Desk) -> &'w Cell<u8>,
+    pub(super) fn insert_along(
+        &self,
+        worker: &Worker,
+        chain: usize,
         (table, mut walk): (&Table, Walk),
         tag: u64,
-        entry: &mut impl Entry,
+        entry: impl Entry,
     ) -> Usual {
+        let split = table.split();
         loop {
-            match table.look(&mut walk, tag, |word| entry.same(word)) {
-                Seen::Same(word) => return Usual::Done(Outcome { word, new: false }),
-                Seen::Empty(slot) => {
-                    let word = match write(entry) {
-                        Ok(id) => tag | id,
-                        Err(error) => return Usual::Error(error),
-                    };
-                    if table.take(walk, slot, word) {
-                        let outcome = Outcome { word, new: true };
-                        return match Self::count(worker, pending(&worker.desk), table) {
-                            None => Usual::Done(outcome),
-                            Some(due) => Usual::Reported(outcome, due),
-                        };
-                    }
-                    entry.take_back();
+            match table.look(&mut walk, tag, |word| entry.same(word, tag, split)) {
+                Seen::Same(word) => {
+                    return Usual::Done(Outcome { id: split.id(word), new: false });
                 }
-                Seen::Never => return Usual::Not,
+                Seen::Empty(slot) => {
+                    let line = table.line_of(walk);
+                    if let Some(told) = self.put_in(worker, chain, (table, line), slot, tag, entry)
+                    {
+                        return told;
+                    }
+                }
+                Seen::Never => return Usual::Not(Stop::Restart),
             }
         }
+    }
+
+    /// Takes a record in at the EMPTY where its probe has ended. `None`: it is no longer EMPTY.
+    #[inline(always)]
+    fn put_in(
+        &self,
+        worker: &Worker,
+        chain: usize,
+        (table, line): (&Table, &Line),
+        slot: usize,
+        tag: u64,
+        entry: impl Entry,
+    ) -> Option<Usual> {
+        let id = match write(entry, table.split()) {
+            Ok(id) => id,
+            Err(stop) => return Some(Usual::Not(stop)),
+        };
+        if !Table::take_at(line, slot, tag | id) {
+            entry.take_back();
+            return None;
+        }
+        let outcome = Outcome { id, new: true };
+        Some(match self.count(worker, chain, table) {
+            None => Usual::Done(outcome),
+            Some(due) => Usual::Reported(outcome, due),
+        })
     }
 
     /// Takes a record in at the EMPTY where its probe has ended, or not at all (K3 of `many`).
@@ -352,28 +415,33 @@ impl Core {
         turned: u64,
         (table, line): (&Table, &Line),
         slot: usize,
-        entry: &mut impl Entry,
+        entry: impl Entry,
     ) -> Option<Outcome> {
         if slot >= LINE || !table.is_calm() {
             return None;
         }
         entry.make();
-        let word = self.split.tag(turned) | entry.write()?;
-        if !Table::take_at(line, slot, word) {
+        let id = entry.write()?;
+        if !Table::take_at(line, slot, self.split.tag(turned) | id) {
             entry.take_back();
             return None;
         }
         let segment = self.split.segment(turned);
-        if let Some(due) = Self::count(worker, self.pending(&worker.desk, segment), table) {
+        if let Some(due) = self.count(worker, segment, table) {
             self.see_to(worker, segment, due);
         }
-        Some(Outcome { word, new: true })
+        Some(Outcome { id, new: true })
     }
 
-    /// Counts a record that was inserted into `table`. If the handle has reported what it has counted: whether the table should be left.
+    /// Counts a record that was inserted into a table of this chain. If the handle has reported what it has counted: whether the table should be left.
     #[inline(always)]
-    pub(super) fn count(worker: &Worker, place: &Cell<u8>, table: &Table) -> Option<bool> {
-        worker.desk.count_insert();
+    pub(super) fn count(&self, worker: &Worker, chain: usize, table: &Table) -> Option<bool> {
+        let desk = &worker.desk;
+        desk.count_insert();
+        let place = match chain == self.small() {
+            true => desk.small(),
+            false => desk.pending(chain, self.roots.len()),
+        };
         let pending = u32::from(place.get()) + 1;
         if pending < table.batch() {
             place.set(pending as u8);

@@ -42,7 +42,7 @@ impl<R: Record + ?Sized> Inner<R> {
 
     #[inline(always)]
     fn insertion(&self, outcome: Outcome) -> Insertion {
-        let id = self.id(outcome.word);
+        let id = RecordId(self.mark.bits() | outcome.id);
         if outcome.new { Insertion::Inserted(id) } else { Insertion::Existing(id) }
     }
 
@@ -127,10 +127,9 @@ impl<R: Record + ?Sized, S: BuildHasher, W: Deref<Target = Worker>> At<'_, R, S,
         offer: &'x O,
         origin: Origin,
     ) -> Result<Incoming<'x, R, O>, SeenError> {
-        let Inner { core, records, .. } = self.inner;
+        let records = &self.inner.records;
         records.check(offer)?;
-        let id_mask = !core.split.tag_mask();
-        Ok(Incoming { records, desk: &self.worker.desk, offer, origin, id_mask })
+        Ok(Incoming { records, desk: &self.worker.desk, offer, origin })
     }
 
     /// Takes a record in, or finds it.
@@ -142,9 +141,8 @@ impl<R: Record + ?Sized, S: BuildHasher, W: Deref<Target = Worker>> At<'_, R, S,
     ) -> Result<Insertion, SeenError> {
         let core = &self.inner.core;
         let turned = core.split.turn(offer.hash_by(self.hasher));
-        let mut entry = self.entry(&offer, origin)?;
-        let tag = core.split.tag(turned);
-        let outcome = core.insert(&self.worker, None::<&Brief<'_>>, turned, tag, &mut entry)?;
+        let entry = self.entry(&offer, origin)?;
+        let outcome = core.insert(&self.worker, None::<&Brief<'_>>, turned, entry)?;
         if outcome.new {
             // Its bits are the set's now (I5, U3).
             std::mem::forget(offer);

@@ -18,7 +18,7 @@
 //! **K5.** No branch of `look` depends on what it reads: lines that arrive late hold up nothing but their own answers.
 
 use super::budget::SeenError;
-use super::core::{Core, Entry, Outcome, Usual, Worker};
+use super::core::{Core, Entry, Outcome, Stop, Usual, Worker};
 use super::table::Table;
 use crate::reclaim::{Access, Brief, Check, Section};
 use crate::sync::line::{LINE, Line};
@@ -357,9 +357,9 @@ impl Core {
         if way.word != 0 {
             // SAFETY: the word was found in the set, and this is its record's place.
             let same = unsafe { kind.is_at(way.word, way.place, item) };
-            return same.then_some(Outcome { word: way.word, new: false }); // (K2)
+            return same.then_some(Outcome { id: self.split.id(way.word), new: false }); // (K2)
         }
-        self.insert_at(worker, turned, way.aim?, way.gap, &mut kind.entry(item).ok()?) // (K3)
+        self.insert_at(worker, turned, way.aim?, way.gap, kind.entry(item).ok()?) // (K3)
     }
 
     /// An insert that looks on behind its home, if that was full of others (K3), or else for itself.
@@ -377,16 +377,14 @@ impl Core {
             return self.insert_long(worker, Some(section), turned, item, kind);
         };
         let (segment, tag) = (self.split.segment(turned), self.split.tag(turned));
-        let mut entry = kind.entry(item)?;
+        let entry = kind.entry(item)?;
         let walk = (table, table.walk_on(home));
         let told = match table.is_calm() {
-            true => {
-                let pending = |desk| self.pending(desk, segment);
-                Self::insert_along(worker, pending, walk, tag, &mut entry)
-            }
-            false => Usual::Not,
+            true => self.insert_along(worker, segment, walk, tag, entry),
+            false => Usual::Not(Stop::Restart),
         };
-        self.conclude(worker, segment, told, tag, &mut entry)
+        let otherwise = || self.insert_otherwise(worker, segment, tag, entry);
+        self.conclude(worker, segment, told, otherwise)
     }
 
     /// An insert that looks for itself.
@@ -399,6 +397,6 @@ impl Core {
         item: &X,
         kind: &impl Kind<X>,
     ) -> Result<Outcome, SeenError> {
-        self.insert(worker, section, turned, self.split.tag(turned), &mut kind.entry(item)?)
+        self.insert(worker, section, turned, kind.entry(item)?)
     }
 }

@@ -53,23 +53,24 @@ struct Place(NonNull<Core>);
 unsafe impl Send for Place where Core: Sync {}
 
 /// A fingerprint needs no record: it is the word.
-struct Print(u64);
+#[derive(Clone, Copy)]
+struct Print;
 
 impl Entry for Print {
     const USER: bool = false;
 
     #[inline(always)]
-    fn same(&self, word: u64) -> bool {
-        word == self.0
+    fn same(self, word: u64, tag: u64, _: Split) -> bool {
+        word == tag
     }
     #[inline(always)]
-    fn write(&mut self) -> Option<u64> {
+    fn write(self) -> Option<u64> {
         Some(0)
     }
-    fn make_room(&mut self) -> Result<(), SeenError> {
+    fn make_room(self) -> Result<(), SeenError> {
         Ok(())
     }
-    fn take_back(&mut self) {}
+    fn take_back(self) {}
 }
 
 impl SeenPrints {
@@ -170,8 +171,7 @@ impl<S: BuildHasher> SeenPrints<S> {
 /// Takes a fingerprint in. True if it was not there.
 #[inline(always)]
 fn insert(core: &Core, worker: &Worker, word: u64) -> Result<bool, SeenError> {
-    let outcome = core.insert(worker, None::<&Brief<'_>>, word, word, &mut Print(word))?;
-    Ok(outcome.new)
+    Ok(core.insert(worker, None::<&Brief<'_>>, word, Print)?.new)
 }
 
 /// Takes fingerprints in that are not turned yet. Returns how many were not there.
@@ -205,8 +205,8 @@ impl Kind<u64> for Many {
         word == self.split.turn(*print)
     }
     #[inline(always)]
-    fn entry<'x>(&'x self, print: &'x u64) -> Result<impl Entry + 'x, SeenError> {
-        Ok(Print(self.split.turn(*print)))
+    fn entry<'x>(&'x self, _: &'x u64) -> Result<impl Entry + 'x, SeenError> {
+        Ok(Print)
     }
     #[inline(always)]
     fn tell(&mut self, outcome: Outcome) {

@@ -7,6 +7,7 @@ use super::core::Entry;
 use super::desk::Desk;
 use super::offer::{LENGTH, Offer};
 use super::spare::Spare;
+use super::word::Split;
 use crate::region::AllocError;
 use crate::sync::Arc;
 use std::alloc::Layout;
@@ -248,8 +249,16 @@ pub(crate) struct Incoming<'a, R: Record + ?Sized, O> {
     pub(crate) desk: &'a Desk,
     pub(crate) offer: &'a O,
     pub(crate) origin: Origin,
-    pub(crate) id_mask: u64,
 }
+
+impl<R: Record + ?Sized, O> Clone for Incoming<'_, R, O> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R: Record + ?Sized, O> Copy for Incoming<'_, R, O> {}
 
 impl<R: Record + ?Sized, O: Offer<R>> Incoming<'_, R, O> {
     #[inline(always)]
@@ -270,17 +279,17 @@ impl<R: Record + ?Sized, O: Offer<R>> Entry for Incoming<'_, R, O> {
     const USER: bool = O::USER;
 
     #[inline(always)]
-    fn same(&self, word: u64) -> bool {
-        self.offer.is(self.records.get(word & self.id_mask))
+    fn same(self, word: u64, _: u64, split: Split) -> bool {
+        self.offer.is(self.records.get(split.id(word)))
     }
 
     #[inline(always)]
-    fn make(&mut self) {
+    fn make(self) {
         self.offer.make();
     }
 
     #[inline(always)]
-    fn write(&mut self) -> Option<u64> {
+    fn write(self) -> Option<u64> {
         let (id, place) = self.records.arenas.take(self.desk, self.units())?;
         self.records.write_origin(place, self.origin);
         let place = place.wrapping_add(self.records.head);
@@ -290,12 +299,12 @@ impl<R: Record + ?Sized, O: Offer<R>> Entry for Incoming<'_, R, O> {
         Some(id)
     }
 
-    fn make_room(&mut self) -> Result<(), SeenError> {
+    fn make_room(self) -> Result<(), SeenError> {
         self.records.arenas.extend(self.desk, self.units())
     }
 
     #[inline(always)]
-    fn take_back(&mut self) {
+    fn take_back(self) {
         self.records.arenas.take_back(self.desk, self.units());
     }
 }

@@ -51,7 +51,7 @@ impl Core {
         while !is_done {
             is_done = match self.grow_towards(worker, &worker.access.section(), segment, growths) {
                 Ok(is_done) => is_done,
-                Err(Stop::Restart) => false,
+                Err(Stop::Restart | Stop::Beyond) => false,
                 Err(Stop::Error(error)) => return Err(error),
             };
             worker.untidy.set(true);

@@ -15,34 +15,30 @@ impl Core {
         worker: &Worker,
         segment: usize,
         tag: u64,
-        entry: &mut impl Entry,
+        entry: impl Entry,
     ) -> Result<Outcome, SeenError> {
         let section = worker.access.section();
         let outcome = loop {
             let told = match self.insert_usual(worker, &section, segment, tag, entry) {
-                Usual::Not => self.insert_small(worker, &section, segment, tag, entry),
-                told => told,
-            };
-            match told {
-                Usual::Done(outcome) => break Ok(outcome),
+                Usual::Done(outcome) => Ok(outcome),
                 Usual::Reported(outcome, due) => {
                     drop(section);
                     self.see_to(worker, segment, due);
                     return Ok(outcome);
                 }
-                Usual::Error(error) => break Err(error),
-                Usual::Not => {}
-                Usual::Beyond => {
-                    if let Err(Stop::Error(error)) = self.leave_small(&section) {
-                        break Err(error);
-                    }
-                    continue;
+                Usual::Not(Stop::Restart) => {
+                    self.insert_slow(worker, &section, segment, tag, entry)
                 }
-            }
-            match self.insert_slow(worker, &section, segment, tag, entry) {
+                Usual::Not(stop) => Err(stop),
+            };
+            let told = match told {
+                Err(Stop::Beyond) => self.leave_small(&section).and(Err(Stop::Restart)),
+                told => told,
+            };
+            match told {
                 Ok(outcome) => break Ok(outcome),
-                Err(Stop::Restart) => {}
                 Err(Stop::Error(error)) => break Err(error),
+                Err(Stop::Restart | Stop::Beyond) => {}
             }
         };
         drop(section);
@@ -57,7 +53,7 @@ impl Core {
         section: &Section<'_>,
         segment: usize,
         tag: u64,
-        entry: &mut impl Entry,
+        entry: impl Entry,
     ) -> Result<Outcome, Stop> {
         let Some(table) = self.link(segment).follow(section)? else {
             return self.insert_small_slow(worker, section, segment, tag, entry);
@@ -78,15 +74,15 @@ impl Core {
         segment: usize,
         (table, next): (&Table, Option<&Table>),
         tag: u64,
-        entry: &mut impl Entry,
+        entry: impl Entry,
     ) -> Result<Outcome, Stop> {
         if let Some(next) = next {
             self.help(section, segment, table, next);
         }
-        let mut walk = table.walk(tag);
+        let (mut walk, split) = (table.walk(tag), table.split());
         loop {
-            match table.look(&mut walk, tag, |word| entry.same(word)) {
-                Seen::Same(word) => return Ok(Outcome { word, new: false }),
+            match table.look(&mut walk, tag, |word| entry.same(word, tag, split)) {
+                Seen::Same(word) => return Ok(Outcome { id: split.id(word), new: false }),
                 Seen::Empty(slot) if next.is_some() => {
                     // Lost: somebody has frozen or filled it; look again (T2).
                     table.take(walk, slot, FROZEN);
@@ -120,28 +116,23 @@ impl Core {
         segment: usize,
         (table, next): (&Table, &Table),
         tag: u64,
-        entry: &mut impl Entry,
+        entry: impl Entry,
     ) -> Result<Outcome, Stop> {
         if !next.admit_guest() {
             return Err(self.catch_up(section, segment, table, next)); // (G4)
         }
-        let mut walk = next.walk(tag);
+        let (mut walk, split) = (next.walk(tag), next.split());
         loop {
             let ready = |line| table.make_ready(line, next); // (D4)
-            match next.look_when(&mut walk, tag, |word| entry.same(word), ready) {
-                Seen::Same(word) => return Ok(Outcome { word, new: false }),
+            match next.look_when(&mut walk, tag, |word| entry.same(word, tag, split), ready) {
+                Seen::Same(word) => return Ok(Outcome { id: split.id(word), new: false }),
                 Seen::Empty(slot) => {
-                    let word = tag | write(entry)?;
-                    if next.take(walk, slot, word) {
-                        let desk = &worker.desk;
-                        let pending = match segment == self.small() {
-                            true => desk.small(),
-                            false => self.pending(desk, segment),
-                        };
-                        if Self::count(worker, pending, next) == Some(true) {
+                    let id = write(entry, split)?;
+                    if next.take(walk, slot, tag | id) {
+                        if self.count(worker, segment, next) == Some(true) {
                             self.consider_growing(section, segment, next);
                         }
-                        return Ok(Outcome { word, new: true });
+                        return Ok(Outcome { id, new: true });
                     }
                     entry.take_back();
                 }

@@ -32,7 +32,7 @@ use super::ground::Lines;
 use super::table::{Plan, Seen, Table, room_of};
 use super::word::Split;
 use crate::migrate::Restart;
-use crate::reclaim::{Access, Check, Section};
+use crate::reclaim::{Access, Section};
 use crate::sync::MODEL;
 use crate::sync::line::LINE;
 
@@ -48,50 +48,6 @@ const fn slots_after(growths: u32) -> usize {
         0 => LINE,
         // Four times as many each time; the first time eight.
         _ => (2 * LINE) << (2 * growths),
-    }
-}
-
-/// A record on its way into a small table.
-struct Narrow<'e, E> {
-    entry: &'e mut E,
-    split: Split,
-    /// Its id does not fit (Q8).
-    is_beyond: bool,
-}
-
-impl<E: Entry> Entry for Narrow<'_, E> {
-    const USER: bool = E::USER;
-
-    #[inline(always)]
-    fn same(&self, word: u64) -> bool {
-        self.entry.same(self.split.widen(word).0)
-    }
-    #[inline(always)]
-    fn make(&mut self) {
-        self.entry.make();
-    }
-    #[inline(always)]
-    fn write(&mut self) -> Option<u64> {
-        let id = self.entry.write()?;
-        if id < self.split.narrow().ids() {
-            return Some(id);
-        }
-        self.entry.take_back();
-        self.is_beyond = true;
-        None
-    }
-    fn make_room(&mut self) -> Result<(), SeenError> {
-        if self.is_beyond { Err(SeenError::Ids) } else { self.entry.make_room() }
-    }
-    #[inline(always)]
-    fn take_back(&mut self) {
-        self.entry.take_back();
-    }
-}
-
-impl<E: Entry> Narrow<'_, E> {
-    fn widen(&self, outcome: Outcome) -> Outcome {
-        Outcome { word: self.split.widen(outcome.word).0, ..outcome }
     }
 }
 
@@ -139,76 +95,28 @@ impl Core {
         Ok(table)
     }
 
-    /// The usual case of a small set, or every other case. A call of its own, so that large sets keep in registers what they have there.
+    /// An insert whose home line had no answer, or every other case. A call of its own, so that the usual case keeps in registers what it has
+    /// there.
     #[inline(never)]
     pub(super) fn insert_otherwise<E: Entry>(
         &self,
         worker: &Worker,
         segment: usize,
         tag: u64,
-        entry: &mut E,
+        entry: E,
     ) -> Result<Outcome, SeenError> {
         let told = match worker.access.usual() {
             Some(section) => {
-                let told = self.insert_small(worker, &section, segment, tag, entry);
+                let told = self.insert_usual(worker, &section, segment, tag, entry);
                 if !E::USER {
                     section.leave_alone();
                 }
                 told
             }
-            None => Usual::Not,
+            None => Usual::Not(Stop::Restart),
         };
-        match told {
-            Usual::Done(outcome) => Ok(outcome),
-            Usual::Reported(outcome, due) => {
-                self.see_to(worker, segment, due);
-                Ok(outcome)
-            }
-            Usual::Error(error) => Err(error),
-            Usual::Not | Usual::Beyond => self.insert_unusual(worker, segment, tag, entry),
-        }
-    }
-
-    /// The usual case of a small set: the segment is in the small chain, whose table is not being left.
-    #[inline(always)]
-    pub(super) fn insert_small<E: Entry>(
-        &self,
-        worker: &Worker,
-        section: &impl Check,
-        segment: usize,
-        tag: u64,
-        entry: &mut E,
-    ) -> Usual {
-        let Ok(None) = self.link(segment).follow(section) else {
-            return Usual::Not;
-        };
-        match self.roots.small().follow(section) {
-            Ok(Some(table)) if table.is_calm() => {
-                self.insert_narrow(worker, table, segment, tag, entry)
-            }
-            _ => Usual::Not,
-        }
-    }
-
-    /// An insert into a small table, whatever state that is in.
-    #[inline(always)]
-    fn insert_narrow<E: Entry>(
-        &self,
-        worker: &Worker,
-        table: &Table,
-        segment: usize,
-        tag: u64,
-        entry: &mut E,
-    ) -> Usual {
-        let tag = self.split.narrow_tag(tag, segment);
-        let mut entry = Narrow { entry, split: self.split, is_beyond: false };
-        let walk = (table, table.walk(tag));
-        match Self::insert_along(worker, |desk| desk.small(), walk, tag, &mut entry) {
-            Usual::Done(outcome) => Usual::Done(entry.widen(outcome)),
-            Usual::Reported(outcome, due) => Usual::Reported(entry.widen(outcome), due),
-            Usual::Error(_) if entry.is_beyond => Usual::Beyond,
-            told => told,
-        }
+        let otherwise = || self.insert_unusual(worker, segment, tag, entry);
+        self.conclude(worker, segment, told, otherwise)
     }
 
     /// Every other case of such an insert.
@@ -218,7 +126,7 @@ impl Core {
         section: &Section<'_>,
         segment: usize,
         tag: u64,
-        entry: &mut impl Entry,
+        entry: impl Entry,
     ) -> Result<Outcome, Stop> {
         let Some(table) = self.roots.small().follow(section)? else {
             match self.settings.starts_small {
@@ -233,45 +141,26 @@ impl Core {
             return Err(Stop::Restart);
         }
         let next = table.next().follow(section)?;
+        let narrow = self.split.narrow_tag(tag, segment);
         if next.is_some_and(Table::is_door) {
             let Err(error) = self.move_share(section, segment, table, 0) else {
                 return Err(Stop::Restart);
             };
             // No memory: what is here can be answered, and there may be room (Q6).
             if table.is_at_limit() {
-                return self.find_narrow(table, segment, tag, entry).ok_or(error.into());
+                let same = |word| entry.same(word, narrow, table.split());
+                return match table.look(&mut table.walk(narrow), narrow, same) {
+                    Seen::Same(word) => Ok(Outcome { id: table.split().id(word), new: false }),
+                    _ => Err(error.into()),
+                };
             }
-            return match self.insert_narrow(worker, table, segment, tag, entry) {
+            let walk = (table, table.walk(narrow));
+            return match self.insert_along(worker, self.small(), walk, narrow, entry) {
                 Usual::Done(outcome) | Usual::Reported(outcome, _) => Ok(outcome),
-                _ => Err(error.into()),
+                Usual::Not(_) => Err(error.into()),
             };
         }
-        let tag = self.split.narrow_tag(tag, segment);
-        let mut entry = Narrow { entry, split: self.split, is_beyond: false };
-        let told = self.insert_past(worker, section, self.small(), (table, next), tag, &mut entry);
-        match told {
-            Err(Stop::Error(_)) if entry.is_beyond => {
-                self.leave_small(section)?;
-                Err(Stop::Restart)
-            }
-            told => told.map(|outcome| entry.widen(outcome)),
-        }
-    }
-
-    /// What is in a small table already.
-    fn find_narrow(
-        &self,
-        table: &Table,
-        segment: usize,
-        tag: u64,
-        entry: &impl Entry,
-    ) -> Option<Outcome> {
-        let tag = self.split.narrow_tag(tag, segment);
-        let same = |word| entry.same(self.split.widen(word).0);
-        match table.look(&mut table.walk(tag), tag, same) {
-            Seen::Same(word) => Some(Outcome { word: self.split.widen(word).0, new: false }),
-            _ => None,
-        }
+        self.insert_past(worker, section, self.small(), (table, next), narrow, entry)
     }
 
     /// The first small table.

@@ -1,7 +1,9 @@
 //! Small sets, and how they leave for the row.
 
+use super::word::Split;
 use super::*;
 use crate::sync::{AtomicUsize, Ordering};
+use std::cell::Cell;
 
 /// All words hash to one segment, whatever there are of it: its table must hold them all.
 #[derive(Clone, Copy, Default)]
@@ -110,24 +112,25 @@ fn room_is_made_from_any_size() {
 }
 
 /// A record whose id is as large as it likes.
-struct Far {
+#[derive(Clone, Copy)]
+struct Far<'a> {
     id: u64,
-    taken_back: usize,
+    taken_back: &'a Cell<usize>,
 }
 
-impl super::core::Entry for Far {
+impl super::core::Entry for Far<'_> {
     const USER: bool = false;
-    fn same(&self, word: u64) -> bool {
-        word & u64::from(u32::MAX) == self.id
+    fn same(self, word: u64, _: u64, split: Split) -> bool {
+        split.id(word) == self.id
     }
-    fn write(&mut self) -> Option<u64> {
+    fn write(self) -> Option<u64> {
         Some(self.id)
     }
-    fn make_room(&mut self) -> Result<(), SeenError> {
+    fn make_room(self) -> Result<(), SeenError> {
         unreachable!("there is always room")
     }
-    fn take_back(&mut self) {
-        self.taken_back += 1;
+    fn take_back(self) {
+        self.taken_back.set(self.taken_back.get() + 1);
     }
 }
 
@@ -141,11 +144,11 @@ fn an_id_that_small_tables_cannot_hold_makes_the_set_leave_them() {
     for (n, id) in (0..).zip(ids) {
         let turned = core.split.turn(hash_of(n));
         for new in [true, false] {
-            let mut far = Far { id, taken_back: 0 };
-            let tag = core.split.tag(turned);
-            let outcome = core.insert(&worker, none, turned, tag, &mut far).unwrap();
-            assert_eq!((outcome.new, core.split.id(outcome.word)), (new, id));
-            assert_eq!(far.taken_back > 0, new && id == 1 << 26, "{id:#x}");
+            let taken_back = Cell::new(0);
+            let far = Far { id, taken_back: &taken_back };
+            let outcome = core.insert(&worker, none, turned, far).unwrap();
+            assert_eq!((outcome.new, outcome.id), (new, id));
+            assert_eq!(taken_back.get() > 0, new && id == 1 << 26, "{id:#x}");
         }
         assert_eq!(core.roots.row().is_some(), id >= 1 << 26 || n > 2);
     }

@@ -229,6 +229,12 @@ impl Table {
         Walk { line: self.after(passed), left: self.lines.len() - 1 }
     }
 
+    /// The line on which a probe stands.
+    #[inline(always)]
+    pub(super) fn line_of(&self, walk: Walk) -> &Line {
+        self.line(walk.line)
+    }
+
     /// The line on which the probe for a tag or a word begins.
     #[inline(always)]
     pub(super) fn home(&self, tag: u64) -> &Line {
@@ -285,6 +291,42 @@ impl Table {
         Sight { word: if full.is_empty() { 0 } else { word }, gap: found.gaps.first_or_end() }
     }
 
+    /// How the words of this table are divided.
+    #[inline(always)]
+    pub(super) fn split(&self) -> Split {
+        self.split
+    }
+
+    /// A look at the home line alone. `None`: it is full of others, or its first gap was filled meanwhile; look for yourself.
+    #[inline(always)]
+    pub(super) fn look_at_home(
+        &self,
+        home: &Line,
+        tag: u64,
+        same: impl FnMut(u64) -> bool,
+    ) -> Option<Seen> {
+        let found = home.scan(tag, self.split.tag_mask());
+        if let Some(word) = Self::find_in(home, found.alike, same) {
+            return Some(Seen::Same(word));
+        }
+        Self::at_gap(home, found.gaps)
+    }
+
+    /// How a probe ends at the first gap of a line. `None`: there is none, or it was filled since: perhaps by the one sought.
+    #[inline(always)]
+    fn at_gap(line: &Line, gaps: Slots) -> Option<Seen> {
+        if gaps.is_empty() {
+            return None;
+        }
+        let slot = gaps.first();
+        // ORDERING: Acquire, as in `find_in`.
+        match line.words()[slot].load(Ordering::Acquire) {
+            EMPTY => Some(Seen::Empty(slot)),
+            FROZEN => Some(Seen::Never),
+            _ => None,
+        }
+    }
+
     /// Goes on to the end of the probe (T1). Called again it looks at the same line first (T2).
     #[inline(always)]
     pub(crate) fn look(&self, walk: &mut Walk, tag: u64, same: impl FnMut(u64) -> bool) -> Seen {
@@ -308,14 +350,11 @@ impl Table {
             if let Some(word) = Self::find_in(line, found.alike, &mut same) {
                 return Seen::Same(word);
             }
+            if let Some(seen) = Self::at_gap(line, found.gaps) {
+                return seen;
+            }
             if !found.gaps.is_empty() {
-                let slot = found.gaps.first();
-                // ORDERING: Acquire, as in `find_in`.
-                match line.words()[slot].load(Ordering::Acquire) {
-                    EMPTY => return Seen::Empty(slot),
-                    FROZEN => return Seen::Never,
-                    _ => continue, // filled since: perhaps by the one sought
-                }
+                continue;
             }
             walk.line = self.after(walk.line);
             walk.left -= 1;

@@ -110,15 +110,16 @@ impl Core {
         segment: usize,
         table: &Table,
         tag: u64,
-        entry: &mut impl Entry,
+        entry: impl Entry,
     ) -> Result<Outcome, Stop> {
         if let Some(next) = table.next().follow(section)? {
             self.attend(worker, section, segment, table, next);
             return Err(Stop::Restart);
         }
         // Full, or closed: only what is here already can be answered.
-        match table.look(&mut table.walk(tag), tag, |word| entry.same(word)) {
-            Seen::Same(word) => return Ok(Outcome { word, new: false }),
+        let split = table.split();
+        match table.look(&mut table.walk(tag), tag, |word| entry.same(word, tag, split)) {
+            Seen::Same(word) => return Ok(Outcome { id: split.id(word), new: false }),
             // The growth that brought us here is over.
             Seen::Empty(_) if table.is_calm() => {}
             Seen::Empty(_) | Seen::Never => self.make_room(section, segment, table)?,
