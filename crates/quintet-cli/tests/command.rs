@@ -224,13 +224,24 @@ fn a_tiny_race_of_caches_runs_by_processes() {
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{error}");
     let lines = cells(&output.stdout);
-    let workloads =
-        BTreeSet::from(["get-64b", "get-hot-64b", "set-64b", "mix90-64b", "get-1k", "set-1k"]);
+    let workloads = BTreeSet::from([
+        "get-64b",
+        "get-hot-64b",
+        "set-64b",
+        "mix90-64b",
+        "get-1k",
+        "set-1k",
+        "get-1m",
+        "set-1m",
+    ]);
     assert_eq!(names(&lines, "workload"), workloads);
     let tables = names(&lines, "table");
     for name in ["quintet", "heed (LMDB)", "moka (one process)", "quick_cache (one process)"] {
         assert!(tables.contains(name), "{name} is missing from {tables:?}");
     }
+    let copied = lines.iter().filter(|line| line["table"] == "memcpy (one process)");
+    let copied: BTreeSet<_> = copied.filter_map(|line| line["workload"].as_str()).collect();
+    assert_eq!(copied, BTreeSet::from(["get-1m", "set-1m"]), "the limit of long values alone");
     for server in ["redis", "memcached"] {
         let told = error.lines().filter(|line| line.contains(server)).count();
         assert_eq!(tables.contains(server), told == 0, "{server}: {error}");

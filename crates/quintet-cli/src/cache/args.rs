@@ -104,7 +104,7 @@ pub(crate) struct CreateArgs {
     /// The longest value [default: the smaller of 1 MiB and capacity/64]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) max_value: Option<u64>,
-    /// Bytes of a block, a power of two from 128 to 4096: entries take whole blocks, and long values are faster in longer ones [default: 128]
+    /// Bytes of a block, a power of two from 128 to 4096: entries take whole blocks, and long values are faster in longer ones [default: 128, more for a longest value above 1 MiB]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) block: Option<u64>,
     /// Who may use it, as of chmod: every user needs to read and write [default: 0600]

@@ -135,7 +135,7 @@ pub(crate) fn show(stage: &Stage<'_>, cells: &[Cell]) {
     say(&format!("\n{}{heads}", paint(&format!("{title:<40}"), Tone::Bold)));
     for cell in cells {
         let ratio = format!("{:.2} ({:.2} to {:.2})", cell.ratio, cell.ratio_low, cell.ratio_high);
-        let figures = format!("{:>9.1}{:>9.1}{ratio:>21}", cell.mops, cell.other_mops);
+        let figures = format!("{:>9.4}{:>9.4}{ratio:>21}", cell.mops, cell.other_mops);
         let line = format!("  {:<38}{figures}", cell.name());
         let tone = if cell.ratio < LOST { Tone::Bad } else { Tone::Good };
         say(&if (LOST..1.0 / LOST).contains(&cell.ratio) { line } else { paint(&line, tone) });

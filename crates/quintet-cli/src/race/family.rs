@@ -27,6 +27,8 @@ pub(crate) struct Sizes {
     pub(crate) full: &'static [u64],
     /// Stages with large entries: a fraction of the keys, one in so many.
     pub(crate) shares: &'static [(&'static str, u64)],
+    /// Stages with entries so large that there is one of them in so many keys, however many are asked for; four at least.
+    pub(crate) rare: &'static [(&'static str, u64)],
 }
 
 impl Sizes {
@@ -35,11 +37,21 @@ impl Sizes {
         let share = self.shares.iter().find(|(name, _)| *name == stage);
         share.map_or(keys, |(_, share)| keys / share)
     }
+
+    /// How many keys a stage has where so many are asked for.
+    pub(crate) fn asked(&self, stage: &str, keys: u64) -> u64 {
+        let rare = self.rare.iter().find(|(name, _)| *name == stage);
+        rare.map_or(keys, |(_, share)| (keys / share).max(4))
+    }
 }
 
 /// The sizes of every map: in the first caches, at the edge of the last one, far beyond it.
-pub(crate) const MAP_SIZES: Sizes =
-    Sizes { quick: &[10_000, 1_000_000], full: &[10_000, 1_000_000, 10_000_000], shares: &[] };
+pub(crate) const MAP_SIZES: Sizes = Sizes {
+    quick: &[10_000, 1_000_000],
+    full: &[10_000, 1_000_000, 10_000_000],
+    shares: &[],
+    rare: &[],
+};
 
 /// One thing that is measured.
 #[derive(Clone, Copy, Debug)]

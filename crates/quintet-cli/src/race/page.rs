@@ -4,6 +4,7 @@ use super::about::About;
 use super::family::Measure;
 use super::record::Record;
 use super::show;
+use super::show::rate;
 use crate::ui::{count, nanoseconds};
 
 const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\
@@ -75,7 +76,7 @@ fn section(rows: &[&Record]) -> String {
 fn figure(row: &Record) -> (f64, String) {
     let Some(value) = row.figure() else { return (0.0, "struck".to_owned()) };
     let shown = match row.measure {
-        Measure::Rate => format!("{value:.1} Mops"),
+        Measure::Rate => rate(value),
         Measure::Worst => nanoseconds(value as u64),
         Measure::Held | Measure::Bytes => format!("{value:.1} bytes"),
     };

@@ -66,6 +66,7 @@ fn stages_of<'a>(family: &'a Family, wish: &Wish) -> Vec<Stage<'a>> {
         for workload in family.workloads.iter().filter(wanted) {
             let asked = wish.keys.is_some();
             let keys = if asked { keys } else { family.sizes.of(workload.stage, keys) };
+            let keys = family.sizes.asked(workload.stage, keys);
             let known = stages.iter_mut().find(|s| s.name == workload.stage && s.keys == keys);
             let Some(stage) = known else {
                 let (name, threads) = (workload.stage, wish.threads.clone());

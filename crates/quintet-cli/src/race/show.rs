@@ -187,11 +187,16 @@ fn weights(title: &str, rows: &[&Record]) -> Vec<String> {
     lines
 }
 
+/// Operations per second, in thousands where they are few.
+pub(crate) fn rate(mops: f64) -> String {
+    if mops < 1.0 { format!("{:.1} kops", mops * 1e3) } else { format!("{mops:.1} Mops") }
+}
+
 /// The figure that decides.
 fn figure(row: &Record) -> String {
     match (&row.struck, row.measure, row.figure()) {
         (Some(_), ..) => "struck".to_owned(),
-        (_, Measure::Rate, Some(mops)) => format!("{mops:.1} Mops"),
+        (_, Measure::Rate, Some(mops)) => rate(mops),
         (_, Measure::Worst, Some(worst)) => nanoseconds(worst as u64),
         (_, _, Some(bytes)) => format!("{bytes:.3} bytes"),
         (_, _, None) => "-".to_owned(),

@@ -50,7 +50,11 @@ impl<const BATCH: usize> Store for Lmdb<BATCH> {
     const LABEL: Label =
         Label::new(if BATCH == 1 { "heed (LMDB)" } else { "heed (LMDB, 256 per txn)" }, "0.23.1");
     const BATCH: usize = BATCH;
+    // 256 long values in one transaction are no use of it.
+    const VALUES: std::ops::RangeInclusive<usize> =
+        0..=if BATCH == 1 { usize::MAX } else { 1 << 16 };
     const MAPS: bool = true;
+    const LENDS: bool = true;
     type Local<'a> = LmdbLocal<'a>;
 
     fn create(entries: usize, value: usize) -> Result<Self, String> {

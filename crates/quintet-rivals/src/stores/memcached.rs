@@ -24,7 +24,10 @@ impl<const BATCH: usize> Store for Memcached<BATCH> {
             let socket = socket.display().to_string();
             let megabytes = megabytes.to_string();
             // Started by root it does not run as root unless told so.
-            ["-u", "root", "-s", &socket, "-m", &megabytes].map(str::to_owned).into()
+            let fixed = ["-u", "root", "-s", &socket, "-m", &megabytes];
+            // Its items are shorter than 1 MiB unless it is told otherwise.
+            let long: &[&str] = if value < 1 << 19 { &[] } else { &["-I", "8m"] };
+            fixed.iter().chain(long).map(|word| (*word).to_owned()).collect()
         })
         .map(Self)
     }

@@ -14,7 +14,7 @@ mod redis;
 #[cfg(unix)]
 mod server;
 
-pub use in_process::{MokaBytes, QuickBytes};
+pub use in_process::{MemcpyBytes, MokaBytes, QuickBytes};
 #[cfg(target_os = "linux")]
 pub use lmdb::Lmdb;
 #[cfg(unix)]
@@ -35,6 +35,10 @@ pub trait Store: Sized + 'static {
     const BATCH: usize = 1;
     /// Whether processes that enter map its memory, so that their first touch of each page costs more than the later ones.
     const MAPS: bool = false;
+    /// Whether it shows values where they lie instead of copying them: then the race copies long ones, so that all do the same.
+    const LENDS: bool = false;
+    /// Lengths of values it takes part with.
+    const VALUES: std::ops::RangeInclusive<usize> = 0..=usize::MAX;
     /// A thread's access.
     type Local<'a>: StoreLocal
     where

@@ -5,7 +5,7 @@
 use crate::race::family::{
     Bench, Family, Heat, Measure, Role, Sample, Sizes, Table, Workload, Wrong,
 };
-use crate::race::jobs::stores::{fill, obey};
+use crate::race::jobs::stores::{fill, obey, value_of};
 #[cfg(target_os = "linux")]
 use crate::race::ours::cache::{Alone, Many, Ours};
 use crate::race::racers::{Racers, expect, lap, racer};
@@ -15,7 +15,7 @@ use quintet_rivals::Label;
 use quintet_rivals::stores::Lmdb;
 #[cfg(unix)]
 use quintet_rivals::stores::{Memcached, Redis};
-use quintet_rivals::stores::{MokaBytes, QuickBytes, Store};
+use quintet_rivals::stores::{MemcpyBytes, MokaBytes, QuickBytes, Store};
 use quintet_testkit::crash::Child;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -27,7 +27,12 @@ pub(crate) fn family() -> Family {
         about: "bytes under bytes in shared memory, by processes",
         workloads: WORKLOADS,
         tables,
-        sizes: Sizes { quick: &[1_000_000], full: &[1_000_000], shares: &[("1k", 10)] },
+        sizes: Sizes {
+            quick: &[1_000_000],
+            full: &[1_000_000],
+            shares: &[("1k", 10)],
+            rare: &[("1m", 16_384)],
+        },
     }
 }
 
@@ -50,6 +55,8 @@ const WORKLOADS: &[Workload] = &[
     workload("mix90-64b", "nine lookups to one replacement", "64b", "mix"),
     workload("get-1k", "values of 1 KiB", "1k", "get"),
     workload("set-1k", "replace values of 1 KiB", "1k", "set"),
+    workload("get-1m", "values of 1 MiB", "1m", "get"),
+    workload("set-1m", "replace values of 1 MiB", "1m", "set"),
 ];
 
 /// Calls a macro with every cache and its role.
@@ -75,6 +82,7 @@ macro_rules! with_all {
         $what!(Memcached<16>, Role::Limit);
         $what!(MokaBytes, Role::Limit);
         $what!(QuickBytes, Role::Limit);
+        $what!(MemcpyBytes, Role::Limit);
     };
 }
 
@@ -141,7 +149,10 @@ fn missing(name: &str, why: &str) {
 }
 
 fn start<S: Store>(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
-    let value = if stage == "1k" { 1024 } else { 64 };
+    let value = value_of(stage);
+    if !S::VALUES.contains(&value) {
+        return None;
+    }
     let company = Company::<S> { store: None, racers: Racers::default(), keys, value };
     match S::create(keys as usize, value) {
         Err(why) => {

@@ -14,7 +14,7 @@ pub(crate) fn family() -> Family {
         workloads: WORKLOADS,
         tables,
         // Keys are the items that are retired beside a sleeping reader.
-        sizes: Sizes { quick: &[1_000_000], full: &[1_000_000], shares: &[] },
+        sizes: Sizes { quick: &[1_000_000], full: &[1_000_000], shares: &[], rare: &[] },
     }
 }
 

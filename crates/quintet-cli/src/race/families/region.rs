@@ -17,7 +17,7 @@ pub(crate) fn family() -> Family {
             ]
         },
         // Lines of 64 bytes: 256 MiB and 1 GiB.
-        sizes: Sizes { quick: &[1 << 22], full: &[1 << 22, 1 << 24], shares: &[] },
+        sizes: Sizes { quick: &[1 << 22], full: &[1 << 22, 1 << 24], shares: &[], rare: &[] },
     }
 }
 

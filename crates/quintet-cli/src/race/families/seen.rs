@@ -16,6 +16,7 @@ pub(crate) fn family() -> Family {
             quick: &[10_000, 1_000_000, 100_000],
             full: &[1_000_000, 10_000_000],
             shares: &[],
+            rare: &[],
         },
     }
 }

@@ -21,7 +21,12 @@ pub(crate) fn family() -> Family {
         about: "hopscotch in shared memory, by processes",
         workloads: WORKLOADS,
         tables,
-        sizes: Sizes { quick: &[10_000, 1_000_000], full: &[10_000, 1_000_000], shares: &[] },
+        sizes: Sizes {
+            quick: &[10_000, 1_000_000],
+            full: &[10_000, 1_000_000],
+            shares: &[],
+            rare: &[],
+        },
     }
 }
 

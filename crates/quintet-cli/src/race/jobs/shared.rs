@@ -167,14 +167,14 @@ fn steady(local: &mut impl Local, order: &[Entry], work: &str, stint: Stint) -> 
         }
         black_box(wrong)
     };
-    timed(stint, batch)
+    timed(stint, 256, batch)
 }
 
-/// Repeats `batch`, which does 256 operations and counts wrong answers, for a stint, after a warm-up.
-pub(super) fn timed(stint: Stint, mut batch: impl FnMut() -> u64) -> Lap {
+/// Repeats `batch`, which does so many operations and counts wrong answers, for a stint, after a warm-up.
+pub(super) fn timed(stint: Stint, operations: u64, mut batch: impl FnMut() -> u64) -> Lap {
     let mut step = || {
         let (wrong, busy) = clocked(&mut batch);
-        Lap { operations: 256, wrong, busy }
+        Lap { operations, wrong, busy }
     };
     let early = warm_up(stint, &mut step);
     gate();

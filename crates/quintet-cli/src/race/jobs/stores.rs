@@ -12,6 +12,24 @@ use std::hint::black_box;
 const HOT: u64 = 4096;
 /// Operations per look at the clock; every batch divides it.
 const BURST: usize = 256;
+/// Values from this length on are long.
+const LONG: usize = 1 << 16;
+/// Operations per look at the clock where values are long, and no batch is longer.
+const LONG_BURST: usize = 16;
+
+/// The length of the values of a stage, which ends the names of its workloads.
+pub(crate) fn value_of(stage: &str) -> usize {
+    match stage.rsplit('-').next() {
+        Some("1m") => 1 << 20,
+        Some("1k") => 1 << 10,
+        _ => 64,
+    }
+}
+
+/// Operations in a burst with values of this length.
+fn burst(length: usize) -> usize {
+    if length < LONG { BURST } else { LONG_BURST }
+}
 
 /// Values of one length that tell which entry they belong to: its number stands at both ends.
 pub(crate) struct Values(Vec<u8>);
@@ -45,9 +63,10 @@ impl Values {
 
 /// Sets every entry once. False if the cache failed.
 pub(crate) fn fill(local: &mut impl StoreLocal, entries: u64, length: usize) -> bool {
-    let mut values: Vec<Values> = (0..BURST).map(|_| Values::new(length)).collect();
-    (0..entries).step_by(BURST).all(|from| {
-        let numbers = from..entries.min(from + BURST as u64);
+    let burst = burst(length);
+    let mut values: Vec<Values> = (0..burst).map(|_| Values::new(length)).collect();
+    (0..entries).step_by(burst).all(|from| {
+        let numbers = from..entries.min(from + burst as u64);
         let keys: Vec<Key> = numbers.clone().map(key).collect();
         numbers.zip(&mut values).for_each(|(number, value)| _ = value.of(number, 0));
         local.set(&keys, |at| &values[at].0)
@@ -112,7 +131,7 @@ fn race<S: Store>(
     seed: u64,
     stint: Stint,
 ) -> Lap {
-    let length = if work.ends_with("-1k") { 1024 } else { 64 };
+    let length = value_of(work);
     // Of 256 operations so many are sets.
     let sets = match work.split('-').next() {
         Some("set") => 256,
@@ -125,11 +144,13 @@ fn race<S: Store>(
         values: (0..S::BATCH).map(|_| Values::new(length)).collect(),
         keys: vec![Key::default(); S::BATCH],
         version: seed as u8,
+        copy: (S::LENDS && length >= LONG).then(Vec::new),
     };
     let mut choices = Choices::new(seed, 0);
-    timed(stint, || {
+    let burst = burst(length);
+    timed(stint, burst as u64, || {
         let mut wrong = 0;
-        for _ in 0..BURST / S::BATCH {
+        for _ in 0..burst / S::BATCH {
             let is_set = sets == 256 || sets > 0 && choices.next() < sets;
             wrong += if is_set { runner.set(local) } else { runner.get(local) };
         }
@@ -150,6 +171,8 @@ struct Runner<'a> {
     values: Vec<Values>,
     keys: Vec<Key>,
     version: u8,
+    /// For values that the cache lends.
+    copy: Option<Vec<u8>>,
 }
 
 impl<'a> Runner<'a> {
@@ -169,8 +192,13 @@ impl<'a> Runner<'a> {
     fn get(&mut self, local: &mut impl StoreLocal) -> u64 {
         let drawn = self.next();
         let (mut right, values) = (0, &self.values[0]);
+        let copy = &mut self.copy;
         let answered = local.get(&self.keys, |at, value| {
             let number = u64::from(drawn[at].0);
+            if let (Some(copy), Some(value)) = (copy.as_mut(), value) {
+                copy.clear();
+                copy.extend_from_slice(black_box(value));
+            }
             right += u64::from(value.is_some_and(|value| values.is(number, value)));
         });
         if answered { self.keys.len() as u64 - right } else { self.keys.len() as u64 }

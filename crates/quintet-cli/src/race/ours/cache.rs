@@ -27,7 +27,7 @@ impl Store for Ours {
 
     fn create(entries: usize, value: usize) -> Result<Self, String> {
         // A set writes its entry anew before the old one is free.
-        let spare = entries / 8 + 1024;
+        let spare = entries / 8 + ((16 << 20) / value).clamp(16, 1024);
         let builder = TierCache::builder().for_entries(entries + spare, 16, value);
         let cache = builder.max_value(value.max(1024)).create_sealed();
         cache.map_err(|error| error.to_string()).and_then(Self::new)

@@ -13,6 +13,7 @@
 //! The payload is the key, padded to whole words, then the value, padded likewise.
 
 use super::layout::Sizes;
+use crate::sync::prefetch::prefetch_write;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tier_cache::MapError;
 use crate::tier_cache::memory::{Memory, Record};
@@ -154,6 +155,9 @@ impl<'a> Pieces<'a> {
     }
 }
 
+/// How far ahead of a walk along a chain memory is asked for.
+const AHEAD: u32 = 16;
+
 /// The further blocks of an entry that are its own, in order.
 pub(super) fn chain(
     memory: Memory<'_>,
@@ -167,6 +171,10 @@ pub(super) fn chain(
     let mut next = block.next_and_space().0;
     while let Some(index) = next {
         let Ok(record) = memory.record(index) else { break };
+        // Blocks of an entry mostly lie in a row.
+        if let Ok(ahead) = memory.record(index.saturating_add(AHEAD)) {
+            prefetch_write(ahead.word());
+        }
         let (word, block) = (record.state(), Block::of(record));
         let ours = word.state() == Some(RecordState::Chained) && block.owner() == head;
         if !ours || found.len() >= sizes.blocks as usize {

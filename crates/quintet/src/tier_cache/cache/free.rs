@@ -104,6 +104,14 @@ impl<'a> View<'a> {
         false
     }
 
+    /// Asks for the first line of a block whose word is going to be changed.
+    #[inline(always)]
+    pub(super) fn expect_word(&self, block: u32) {
+        if let Ok(record) = self.memory.record(block) {
+            prefetch_write(record.word());
+        }
+    }
+
     /// Asks for the memory of a block that is going to be written.
     pub(super) fn expect_block(&self, block: u32) {
         if let Ok(record) = self.memory.record(block) {
@@ -156,6 +164,14 @@ impl<'a> View<'a> {
         // ORDERING: Acquire; partner: `offer`.
         let bits = place.load(Ordering::Acquire);
         let mut rest = bits;
+        // Their words are on their way while the first is looked at.
+        if most - found.len().min(most) > 1 {
+            let mut ahead = bits;
+            while ahead != 0 {
+                self.expect_word(word as u32 * 64 + ahead.trailing_zeros());
+                ahead &= ahead - 1;
+            }
+        }
         while rest != 0 && found.len() < most {
             let block = word as u32 * 64 + rest.trailing_zeros();
             rest &= rest - 1;
@@ -198,28 +214,30 @@ impl<'a> View<'a> {
         Some(record)
     }
 
-    /// Takes the further blocks of the entry that begins at `head`, whose word names the first of them. `None` if somebody was
-    /// faster with one: those taken so far are the head's.
+    /// Takes the further blocks of the entry that begins at `head`, whose word names the first of them, and fills each while it is
+    /// at hand. False if somebody was faster with one: those taken so far are the head's.
     pub(super) fn take_all_further(
         &self,
         seat: u32,
         head: Link,
         named: (&'a AtomicU64, u64),
         blocks: &[u32],
-    ) -> Option<Vec<Block<'a>>> {
-        let mut taken = Vec::with_capacity(blocks.len());
+        fill: &mut impl FnMut(Block<'a>),
+    ) -> bool {
+        let mut taken = 0;
         let mut named = named;
         let mut runs = Runs::default();
         for &block in blocks {
             let Some(next) = self.take_further(seat, head, named, block) else { break };
             named = (next.chain_next_word(), 0);
-            taken.push(next);
+            fill(next);
+            taken += 1;
             if let Some((word, run)) = runs.add(block) {
                 self.withdraw_all(word, run);
             }
         }
         self.withdraw_all(runs.word, runs.blocks);
-        (taken.len() == blocks.len()).then_some(taken)
+        taken == blocks.len()
     }
 
     /// Takes a further block for the entry that begins at `head` (F4). `named`: the predecessor's word for it, and

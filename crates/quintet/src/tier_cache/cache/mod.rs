@@ -7,7 +7,7 @@
 //! | Room | Holds |
 //! |---|---|
 //! | `layout`, `view` | sizes, offsets, the arrays |
-//! | `block` | the words of an entry |
+//! | `block`, `copy` | the words of an entry; how they are copied |
 //! | `free` | free blocks: taken by exchange, found by bits |
 //! | `read`, `quick` | certified copies, validated misses; the usual case |
 //! | `write` | the frame of a writing operation |
@@ -26,6 +26,7 @@ mod block;
 mod builder;
 mod check;
 mod clock;
+mod copy;
 mod demand;
 mod error;
 mod evict;

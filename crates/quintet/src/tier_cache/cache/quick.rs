@@ -4,6 +4,7 @@
 //! time of a lookup in a large cache is how many of them the processor keeps in flight, so every instruction counts.
 
 use super::block::{HEAD_HEADER, Meta};
+use super::copy::copy_out;
 use super::spaces::Space;
 use super::view::View;
 use crate::sync::prefetch::prefetch_read;
@@ -47,63 +48,11 @@ fn fill(value: &mut Vec<u8>, words: &[AtomicU64], bytes: usize) {
     if value.capacity() < words.len() * 8 {
         value.reserve(words.len() * 8);
     }
-    let mut to = value.as_mut_ptr();
-    let mut lines = words.chunks_exact(8);
-    for line in &mut lines {
-        copy_line(line, to);
-        // SAFETY: the capacity covers all words.
-        to = unsafe { to.add(64) };
-    }
-    for word in lines.remainder() {
-        // SAFETY: the capacity covers all words; the address need not be aligned.
-        unsafe { to.cast::<u64>().write_unaligned(load(word).to_le()) };
-        // SAFETY: as above.
-        to = unsafe { to.add(8) };
-    }
+    // SAFETY: the capacity covers all words.
+    unsafe { copy_out(words, value.as_mut_ptr()) };
     debug_assert!(bytes <= words.len() * 8);
     // SAFETY: the words cover at least so many bytes (the caller rounds up to words), all of them just written.
     unsafe { value.set_len(bytes) };
-}
-
-/// Copies eight words to a place with room for them. Each byte is of some moment, which is all that a copy to be certified needs.
-#[inline(always)]
-fn copy_line(words: &[AtomicU64], to: *mut u8) {
-    debug_assert_eq!(words.len(), 8);
-    #[cfg(all(
-        target_arch = "x86_64",
-        not(any(quintet_tsan, quintet_loom, quintet_shuttle, miri))
-    ))]
-    // SAFETY: eight words are readable at the one place and 64 bytes writable at the other; the compiler takes the
-    // block for an access to any memory, and assumes nothing about what was read.
-    unsafe {
-        std::arch::asm!(
-            "movdqu {a}, [{from}]",
-            "movdqu {b}, [{from} + 16]",
-            "movdqu {c}, [{from} + 32]",
-            "movdqu {d}, [{from} + 48]",
-            "movdqu [{to}], {a}",
-            "movdqu [{to} + 16], {b}",
-            "movdqu [{to} + 32], {c}",
-            "movdqu [{to} + 48], {d}",
-            from = in(reg) words.as_ptr(),
-            to = in(reg) to,
-            a = out(xmm_reg) _,
-            b = out(xmm_reg) _,
-            c = out(xmm_reg) _,
-            d = out(xmm_reg) _,
-            options(nostack, preserves_flags),
-        );
-    }
-    #[cfg(not(all(
-        target_arch = "x86_64",
-        not(any(quintet_tsan, quintet_loom, quintet_shuttle, miri))
-    )))]
-    for (index, word) in words.iter().enumerate() {
-        // SAFETY: the caller's room for eight words.
-        let place = unsafe { to.add(8 * index) };
-        // SAFETY: as above; the address need not be aligned.
-        unsafe { place.cast::<u64>().write_unaligned(load(word).to_le()) };
-    }
 }
 
 impl View<'_> {

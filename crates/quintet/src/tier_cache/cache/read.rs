@@ -8,6 +8,7 @@
 //! **G5.** A hit stores nothing but the tick of its entry, if that changed, and its own counters.
 
 use super::block::{Block, Meta, Pieces};
+use super::copy::copy_out;
 use super::error::CacheError;
 use super::spaces::Space;
 use super::view::View;
@@ -50,7 +51,10 @@ impl Target for Part<'_> {
         while !rest.is_empty() {
             let Some(piece) = pieces.take(rest.len().div_ceil(8)) else { return false };
             let (now, later) = rest.split_at_mut(rest.len().min(piece.len() * 8));
-            for (place, word) in now.chunks_mut(8).zip(piece) {
+            let (whole, part) = piece.split_at(now.len() / 8);
+            // SAFETY: so many whole words fit into `now`.
+            unsafe { copy_out(whole, now.as_mut_ptr()) };
+            for (place, word) in now[whole.len() * 8..].chunks_mut(8).zip(part) {
                 // ORDERING: Relaxed: certified by the second look at the generation (G1).
                 place.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes()[..place.len()]);
             }
@@ -80,14 +84,8 @@ fn append(out: &mut Vec<u8>, words: &[AtomicU64], bytes: usize) {
     debug_assert!(out.capacity() >= from + words.len() * 8);
     // SAFETY: the vector has room for whole words (reserved by the caller).
     let to = unsafe { out.as_mut_ptr().add(from) };
-    for (index, word) in words.iter().enumerate() {
-        // ORDERING: Relaxed: certified by the second look at the generation (G1).
-        let value = word.load(Ordering::Relaxed).to_le();
-        // SAFETY: as above; word `index` lies inside that room.
-        let place = unsafe { to.add(8 * index) };
-        // SAFETY: as above; the address need not be aligned.
-        unsafe { place.cast::<u64>().write_unaligned(value) };
-    }
+    // SAFETY: as above.
+    unsafe { copy_out(words, to) };
     let len = (from + words.len() * 8).min(bytes);
     // SAFETY: all bytes up to there have just been written.
     unsafe { out.set_len(len) };

