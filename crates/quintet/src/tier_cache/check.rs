@@ -2,7 +2,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | I1 | a key is live at most once |
+//! | I1 | a key is live at most once, and in one tier |
 //! | I2 | each bit of a base names a member with that back offset, and each member is named by its base |
 //! | I3 | an empty cell is all zero |
 //! | I4 | the taken bits of a base are the cells that are not empty (true by construction: they are computed) |
@@ -10,7 +10,7 @@
 //! | I6 | linked cells = live records; live + free = capacity |
 //! | I7 | every link names a live record of that generation, with the same key and bucket, whose sum fits |
 //! | I8 | an acknowledged add is found, or was overwritten, removed or delivered (the history says so, not this page) |
-//! | I9 | a key is found by the token of the slice it lies in |
+//! | I9 | a key is found by the token of the slice it lies in, and by any in an older tier |
 
 use super::map::Map;
 use super::word::{Cell, Owner, Phase, RecordState};
@@ -77,12 +77,13 @@ pub(crate) fn check(map: &Map<'_>) -> Result<Report, String> {
     let mut keys = HashSet::new();
     let mut linked = HashSet::new();
     for slice in 0..2 {
-        for position in 0..map.memory.geometry.positions() {
+        for position in 0..map.memory.positions() {
             let cell = map.memory.cell(map.memory.at(slice, position));
             if cell.is_empty() {
                 continue;
             }
-            let home = home_of(map, slice, position, cell)?;
+            let base = home_of(map, slice, position, cell)?;
+            let home = map.memory.bucket_of(base);
             if cell.key == 0 || cell.key == u32::MAX {
                 return Err(format!("I5: deleted or no key at {slice}:{position}: {cell:?}"));
             }
@@ -93,7 +94,7 @@ pub(crate) fn check(map: &Map<'_>) -> Result<Report, String> {
                 return Err(format!("I6: record {} is linked twice", cell.link.record));
             }
             record(map, slice, position, home, cell)?;
-            match home == position {
+            match base == position {
                 true => report.bases[slice as usize] += 1,
                 false => report.members[slice as usize] += 1,
             }
@@ -133,7 +134,7 @@ pub(crate) fn residue(map: &Map<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// I2, I3: the bucket a cell belongs to.
+/// I2, I3: the home of the bucket that a cell belongs to, in its tier.
 pub(crate) fn home_of(
     map: &Map<'_>,
     slice: u32,
@@ -143,7 +144,7 @@ pub(crate) fn home_of(
     let window = map.memory.geometry.window as usize;
     let wrong = |what: &str| Err(format!("{what} at {slice}:{position}: {cell:?}"));
     if cell.cbits.is_base() {
-        if position >= map.memory.geometry.buckets as usize {
+        if map.memory.bucket_of(position) >= map.memory.geometry.buckets as usize {
             return wrong("I2: base beyond the last bucket");
         }
         for offset in 1..32 {

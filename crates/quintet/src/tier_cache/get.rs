@@ -3,6 +3,9 @@
 //! A match of key and place in one 16-byte load is a hit at that instant: no version, no wait. The record then
 //! certifies the value: its generation is the cell's before and after the copy. Only a miss looks at the
 //! control word: it must be unlocked and the same on both sides of the search.
+//!
+//! Tiers are searched from young to old. A key that moves down is linked below before it is unlinked above, so whoever does not find it any more in the one
+//! finds it in the next; one that moves up may be missed, and the control word tells.
 
 use super::MapError;
 use super::map::Map;
@@ -94,11 +97,40 @@ fn scan<const VERIFIES: bool>(map: &Map<'_>, probe: Probe) -> Scan {
             match scan_members::<VERIFIES>(map, probe.input, probe.first, probe.last) {
                 (value, slice @ (0 | 1)) => Scan::Hit(Found { slice, value }),
                 (_, STALE) => Scan::Stale,
-                _ => Scan::Nothing,
+                _ => scan_older::<VERIFIES>(map, probe.input),
             }
         }
         known => known,
     }
+}
+
+/// The tiers but the first, one after the other, both slices.
+fn scan_older<const VERIFIES: bool>(map: &Map<'_>, input: InputHash) -> Scan {
+    let memory = map.memory;
+    for tier in 1..memory.tiers() {
+        let home = memory.home(tier, input.bucket());
+        for slice in 0..2 {
+            crash_point!(Point::ReadCell);
+            let base = memory.cell(memory.at(slice, home));
+            let mut offsets = base.cbits.members() | base.cbits.is_base() as u64;
+            while offsets != 0 {
+                let offset = offsets.trailing_zeros() as usize;
+                offsets &= offsets - 1;
+                let cell = match offset {
+                    0 => base,
+                    _ => {
+                        crash_point!(Point::ReadCell);
+                        memory.cell(memory.at(slice, home + offset))
+                    }
+                };
+                let ours = offset == 0 || cell.cbits == Cbits::member(offset);
+                if ours && cell.key == input.hash() {
+                    return certify::<VERIFIES>(map, input, slice, cell.link);
+                }
+            }
+        }
+    }
+    Scan::Nothing
 }
 
 /// A bucket beyond the map holds nothing.

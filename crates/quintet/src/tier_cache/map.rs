@@ -5,7 +5,7 @@ use super::check::Report;
 use super::get::{Found, look_up};
 use super::memory::{Geometry, Memory};
 use super::operate::Frame;
-use super::plan::{Seen, Task};
+use super::plan::{Seen, Task, Want, Way};
 use super::recover;
 use super::step::{Point, exchange, store};
 use super::wait::Wait;
@@ -331,6 +331,36 @@ impl<'a> Handle<'a> {
         let slice = self.write(probe, Some(value), |new| Task::Update { new })?;
         self.complete();
         Ok(probe.input.augment(slice))
+    }
+
+    /// Stores a value, whether the key is present or not: in the first tier, and nowhere else afterwards.
+    pub fn set(&mut self, input: InputHash, value: u64) -> Result<Token, MapError> {
+        self.begin()?;
+        self.map.verify(input)?;
+        let tie = self.tie();
+        let task = |new| Task::Place { new, tie, want: Want::Any, spare: false };
+        let slice = self.write(input.into(), Some(value), task)?;
+        self.complete();
+        Ok(input.augment(slice))
+    }
+
+    /// Moves a key that is present to the next older tier. It is found at every instant. [`MapError::NotFound`] if it lies in the last one.
+    pub fn demote(&mut self, input: InputHash) -> Result<(), MapError> {
+        self.shift(input, Way::Down)
+    }
+
+    /// Moves a key that is present in an older tier to the first. [`MapError::NotFound`] if it lies there already.
+    pub fn promote(&mut self, input: InputHash) -> Result<(), MapError> {
+        self.shift(input, Way::Up)
+    }
+
+    fn shift(&mut self, input: InputHash, way: Way) -> Result<(), MapError> {
+        self.begin()?;
+        self.map.verify(input)?;
+        let tie = self.tie();
+        self.write(input.into(), None, |_| Task::Move { way, tie, spare: false })?;
+        self.complete();
+        Ok(())
     }
 
     /// Removes a key that is present.

@@ -3,11 +3,12 @@
 //! | array | entries | content |
 //! |---|---|---|
 //! | `controls` | buckets | one [`Control`] per bucket index, for both slices |
-//! | `cells` | 2 × (buckets + window − 1) | position p of slice s is entry 2p + s, so one line holds both bases of a bucket |
+//! | `cells` | tiers × 2 × (buckets + window − 1) | position p of slice s is entry 2p + s, so one line holds both bases of a bucket |
 //! | `records` | [`RECORD_WORDS`] each | word, input hash, value, tick |
 //! | `seats` | [`SEAT_WORDS`] each | owner, recovery lock, intent |
 //!
-//! Instead of wrapping around, the cells end with window − 1 positions that are nobody's home.
+//! Instead of wrapping around, the cells of a tier end with window − 1 positions that are nobody's home. The tiers follow one another, the
+//! youngest first: bucket b of tier t has its home at position t × (buckets + window − 1) + b, and one control word for all tiers.
 //! Every index read from memory is checked here; the arrays never move and hold no addresses.
 
 use super::MapError;
@@ -30,7 +31,9 @@ pub(crate) const MAX_HELD: usize = 6;
 pub const RECORD_WORDS: usize = 4;
 /// Words of a seat, padded to whole cache lines.
 pub const SEAT_WORDS: usize = 128;
-/// An intent has room for so many control words and stores, more than one operation on one tier can need.
+/// Tiers that a seat can count apart.
+pub const MAX_TIERS: usize = 4;
+/// An intent has room for so many control words and stores.
 const ROOM_HELD: usize = 12;
 const ROOM_WRITES: usize = 20;
 const _: () = assert!(MAX_HELD <= ROOM_HELD && MAX_WRITES <= ROOM_WRITES);
@@ -75,6 +78,7 @@ impl Geometry {
         self.buckets as usize + self.window as usize - 1
     }
 
+    /// Cells of one tier.
     pub(crate) fn cells(self) -> usize {
         2 * self.positions()
     }
@@ -86,6 +90,7 @@ pub struct Memory<'a> {
     pub(crate) geometry: Geometry,
     /// A record has 2 to the power of this many words.
     shift: u32,
+    tiers: u32,
     controls: &'a [AtomicU64],
     cells: &'a [AtomicPair],
     records: &'a [AtomicU64],
@@ -112,7 +117,11 @@ const WRITES: usize = OUT + 1;
 /// Entries that operations of this seat added, less those they took away; and what it will be after the planned one.
 const COUNT: usize = WRITES + 5 * ROOM_WRITES;
 const NEXT_COUNT: usize = COUNT + 1;
-const _: () = assert!(NEXT_COUNT < SEAT_WORDS);
+/// The same for the tiers but the first, 32 bits each, and what they will be.
+const TIERS: usize = NEXT_COUNT + 1;
+const NEXT_TIERS: usize = TIERS + TIER_WORDS;
+const TIER_WORDS: usize = 2;
+const _: () = assert!(NEXT_TIERS + TIER_WORDS <= SEAT_WORDS && MAX_TIERS - 1 <= 2 * TIER_WORDS);
 
 // Bits of the flags word; bits 0..7 count the writes.
 const HAS_NEW: u64 = 1 << 8;
@@ -122,7 +131,8 @@ const KILLS: u64 = 1 << 11;
 const LEAVES: u64 = 1 << 12;
 
 impl<'a> Memory<'a> {
-    /// Views arrays of these sizes. The records have as many words each as their array's length says, a power of two.
+    /// Views arrays of these sizes. The records have as many words each as their array's length says, a power of two; there are as many tiers as the
+    /// cells say.
     pub(crate) fn new(
         geometry: Geometry,
         controls: &'a [AtomicU64],
@@ -131,16 +141,44 @@ impl<'a> Memory<'a> {
         seats: &'a [AtomicU64],
     ) -> Self {
         let words = records.len() / geometry.records as usize;
+        let tiers = cells.len() / geometry.cells();
         assert!(
             controls.len() == geometry.buckets as usize
-                && cells.len() == geometry.cells()
+                && (1..=MAX_TIERS).contains(&tiers)
+                && cells.len() == tiers * geometry.cells()
                 && words >= RECORD_WORDS
                 && words.is_power_of_two()
                 && records.len() == geometry.records as usize * words
                 && seats.len() == geometry.seats as usize * SEAT_WORDS,
             "arrays must have the sizes of the geometry"
         );
-        Self { geometry, shift: words.trailing_zeros(), controls, cells, records, seats }
+        let (shift, tiers) = (words.trailing_zeros(), tiers as u32);
+        Self { geometry, shift, tiers, controls, cells, records, seats }
+    }
+
+    /// How many tiers.
+    pub fn tiers(&self) -> usize {
+        self.tiers as usize
+    }
+
+    /// Positions of all tiers.
+    pub(crate) fn positions(&self) -> usize {
+        self.tiers() * self.geometry.positions()
+    }
+
+    /// The bucket that a position of any tier belongs to as a home.
+    pub(crate) fn bucket_of(&self, position: usize) -> usize {
+        if self.tiers == 1 { position } else { position % self.geometry.positions() }
+    }
+
+    /// The tier of a position.
+    pub(crate) fn tier_of(&self, position: usize) -> usize {
+        if self.tiers == 1 { 0 } else { position / self.geometry.positions() }
+    }
+
+    /// Where a bucket has its home in a tier.
+    pub(crate) fn home(&self, tier: usize, bucket: u32) -> usize {
+        tier * self.geometry.positions() + bucket as usize
     }
 
     /// The entry of a position in a slice.
@@ -345,10 +383,13 @@ impl<'a> Seat<'a> {
     }
 
     /// Writes the body of a plan; nobody reads it before the phase says so.
-    pub(crate) fn set_body(self, plan: &Plan, counts: bool) {
+    pub(crate) fn set_body(self, plan: &Plan, counts: bool, tiers: usize) {
         if counts {
             let next = self.load(COUNT).wrapping_add(plan.change() as u64);
             store(Point::Body, &self.0[NEXT_COUNT], next);
+            if tiers > 1 {
+                self.set_next_tiers(plan.change_of_tiers());
+            }
         }
         let put = |place: usize, value: u64| store(Point::Body, &self.0[place], value);
         let mut flags = self.load(FLAGS) & HAS_NEW | plan.writes().len() as u64;
@@ -381,9 +422,31 @@ impl<'a> Seat<'a> {
         put(FLAGS, flags);
     }
 
-    /// The number of entries follows the plan. Repeating it changes nothing.
-    pub(crate) fn count_plan(self, point: Point) {
+    fn set_next_tiers(self, change: [i32; MAX_TIERS]) {
+        for word in 0..TIER_WORDS {
+            let before = self.load(TIERS + word);
+            let of = |half: usize| {
+                let by = change.get(2 * word + half + 1).copied().unwrap_or(0);
+                u64::from(((before >> (32 * half)) as u32).wrapping_add_signed(by))
+            };
+            store(Point::Body, &self.0[NEXT_TIERS + word], of(1) << 32 | of(0));
+        }
+    }
+
+    /// The numbers of entries follow the plan. Repeating it changes nothing.
+    pub(crate) fn count_plan(self, point: Point, tiers: usize) {
         store(point, &self.0[COUNT], self.load(NEXT_COUNT));
+        if tiers > 1 {
+            for word in 0..TIER_WORDS {
+                store(point, &self.0[TIERS + word], self.load(NEXT_TIERS + word));
+            }
+        }
+    }
+
+    /// What operations of this seat added to a tier, less what they took away from it; not of the first.
+    pub(crate) fn count_in(self, tier: usize) -> u32 {
+        let at = tier - 1;
+        (self.load(TIERS + at / 2) >> (32 * (at % 2))) as u32
     }
 
     /// Entries that operations of this seat added, less those they took away.
@@ -434,14 +497,19 @@ impl std::fmt::Debug for Heap {
 impl Heap {
     /// Allocates an empty map.
     pub fn try_new(geometry: Geometry) -> Result<Self, AllocError> {
+        Self::try_with_tiers(geometry, 1)
+    }
+
+    /// Allocates an empty map with so many tiers, each with the buckets of the geometry; at most [`MAX_TIERS`].
+    pub fn try_with_tiers(geometry: Geometry, tiers: usize) -> Result<Self, AllocError> {
         let pages = Pages::default();
-        if !AtomicPair::supported() {
+        if !AtomicPair::supported() || !(1..=MAX_TIERS).contains(&tiers) {
             return Err(AllocError::Unsupported);
         }
         Ok(Self {
             geometry,
             controls: Buffer::try_new(geometry.buckets as usize, pages)?,
-            cells: Buffer::try_new(geometry.cells(), pages)?,
+            cells: Buffer::try_new(tiers * geometry.cells(), pages)?,
             records: Buffer::try_new(geometry.records as usize * RECORD_WORDS, pages)?,
             seats: Buffer::try_new(geometry.seats as usize * SEAT_WORDS, pages)?,
         })

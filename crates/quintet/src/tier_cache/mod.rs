@@ -56,7 +56,7 @@ pub use crate::region::shm::{Access, Place, SegmentError};
 pub use check::{CellState, Report};
 pub use error::{MapError, OpenError};
 pub use map::{Committed, DEFAULT_TIMEOUT, Handle, Left, Map, Peers, Prepared, Reader, Sink};
-pub use memory::{Geometry, Heap, Memory, RECORD_WORDS, SEAT_WORDS, WINDOW};
+pub use memory::{Geometry, Heap, MAX_TIERS, Memory, RECORD_WORDS, SEAT_WORDS, WINDOW};
 pub use shared::SharedMap;
 pub use word::{
     Cbits, Cell, Control, InputHash, Link, MAX_BUCKETS, Owner, Phase, Probe, RecordState,

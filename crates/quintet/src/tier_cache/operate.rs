@@ -164,7 +164,7 @@ impl<'a> Handle<'a> {
                     attempts = 0;
                 }
                 Ok(()) => {
-                    seat.set_body(&self.frame.plan, self.map.upper.is_some());
+                    seat.set_body(&self.frame.plan, self.map.upper.is_some(), memory.tiers());
                     let Some((entry, cell)) = self.frame.plan.hole else {
                         self.set_phase(Point::Planned, Phase::Sealed);
                         return Ok(());
@@ -300,7 +300,7 @@ impl<'a> Handle<'a> {
         }
         if self.map.upper.is_some() {
             if let Ok(seat) = self.map.memory.seat(self.number) {
-                seat.count_plan(Point::Count);
+                seat.count_plan(Point::Count, self.map.memory.tiers());
             }
         }
         self.set_phase(Point::Done, Phase::Done);

@@ -7,16 +7,26 @@
 //! **P3.** Within one plan a cell never returns to an earlier content: a redo compares with `old`.
 //! **P4.** Each element is present in a findable cell after every prefix of the stores (far end first).
 //! **P5.** At most one element leaves, at most [`MAX_HELD`] words are held.
+//! **P6.** A home, a base, a window are positions of one tier; the word that guards them is their bucket's, the same in every tier.
+//! **P7.** What leaves the window of a tier is linked in the tier below before it is unlinked above, and leaves the map only from the last tier, or where the words or
+//! stores of one plan do not suffice. Below the first tier nobody else's members yield, but for the one that sits in the home cell.
+//! **P8.** The older copy of a key that is set or promoted is never a victim of the moves that its own plan causes.
 //!
 //! A cell is read once per plan; what the plan stores is seen by its later reads.
 
 use super::MapError;
-use super::memory::{MAX_HELD, Memory};
-use super::word::{Cbits, Cell, InputHash, Link, Probe};
+use super::memory::{MAX_HELD, MAX_TIERS, Memory};
+use super::word::{Cbits, Cell, Link, Probe};
 use crate::sync::Ordering;
 
-/// Cell stores of the longest plan: five bases yield (two stores each), then two at home.
-pub(crate) const MAX_WRITES: usize = 12;
+/// Cell stores of the longest plan: five bases yield (two stores each), two at home, three unlink an older copy; in a tier below up to four more.
+pub(crate) const MAX_WRITES: usize = 20;
+/// Stores that link an element in the tier below: two at home, two of the base whose member is usurped there.
+const WRITES_BELOW: usize = 4;
+/// Stores that unlink an element.
+const WRITES_UNLINK: usize = 3;
+/// Elements whose tier a plan can change: one for each tier, one that comes, one that leaves, one that is replaced.
+const MAX_SHIFTS: usize = MAX_TIERS + 4;
 /// How many yielding bases may pass the problem on.
 pub(crate) const MAX_HOPS: usize = 4;
 
@@ -26,6 +36,14 @@ pub(crate) struct Write {
     pub(crate) entry: usize,
     pub(crate) old: Cell,
     pub(crate) new: Cell,
+}
+
+/// An element that is in another tier after the plan than before; `None`: not in the map.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shift {
+    pub(crate) link: Link,
+    pub(crate) from: Option<u8>,
+    pub(crate) to: Option<u8>,
 }
 
 /// The stores of one operation, in order.
@@ -45,11 +63,16 @@ pub(crate) struct Plan {
     pub(crate) slice: u32,
     /// The record that carried the key before.
     pub(crate) found: Option<(Link, Verdict)>,
+    /// The tier it lay in.
+    pub(crate) tier: usize,
+    shifts: [Shift; MAX_SHIFTS],
+    shifted: usize,
 }
 
 impl Plan {
     pub(crate) const fn empty() -> Self {
         let none = Write { entry: 0, old: Cell::EMPTY, new: Cell::EMPTY };
+        let nobody = Shift { link: Cell::EMPTY.link, from: None, to: None };
         Self {
             hole: None,
             writes: [none; MAX_WRITES],
@@ -59,7 +82,28 @@ impl Plan {
             out: None,
             slice: 0,
             found: None,
+            tier: 0,
+            shifts: [nobody; MAX_SHIFTS],
+            shifted: 0,
         }
+    }
+
+    /// Who changes tiers, in a map with several.
+    pub(crate) fn shifts(&self) -> &[Shift] {
+        &self.shifts[..self.shifted]
+    }
+
+    /// By how much the number of entries of each tier changes.
+    pub(crate) fn change_of_tiers(&self) -> [i32; MAX_TIERS] {
+        let mut change = [0; MAX_TIERS];
+        for shift in self.shifts() {
+            for (tier, by) in [(shift.from, -1), (shift.to, 1)] {
+                if let Some(count) = tier.and_then(|tier| change.get_mut(tier as usize)) {
+                    *count += by;
+                }
+            }
+        }
+        change
     }
 
     /// By how much the number of entries changes.
@@ -88,6 +132,7 @@ impl Plan {
         self.kill = None;
         self.out = None;
         self.found = None;
+        self.shifted = 0;
     }
 
     fn is_fresh(&self) -> bool {
@@ -111,6 +156,17 @@ pub(crate) enum Task {
     Take { want: Want },
     /// Only hold the bucket of a key that is present.
     Hold,
+    /// Move the key a tier down or to the first, with its record. `spare`: as above.
+    Move { way: Way, tie: u32, spare: bool },
+}
+
+/// Where a move goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// To the next older tier.
+    Down,
+    /// To the youngest tier.
+    Up,
 }
 
 /// Which state of the key an operation asks for.
@@ -168,10 +224,17 @@ struct Planner<'p> {
     plan: &'p mut Plan,
     seen: &'p mut Seen,
     spare: bool,
+    tie: u32,
     /// Cells whose element is on the move already: no victims.
-    moving: [usize; MAX_HOPS + 1],
+    moving: [usize; MAX_MOVES],
     moves: usize,
+    /// The older copy of the key that is linked anew (P8).
+    old: Option<Link>,
+    /// Stores that follow those of the step under way.
+    owed: usize,
 }
+
+const MAX_MOVES: usize = MAX_HOPS + 1 + MAX_TIERS;
 
 /// Plans `task` for the key of `probe` with the words `held`, into `plan`.
 #[allow(clippy::too_many_arguments)] // what the planner reads, what it is asked, where the answer goes
@@ -187,25 +250,29 @@ pub(crate) fn plan(
 ) -> Step<()> {
     seen.clear();
     plan.reset();
-    let (moving, moves) = ([0; MAX_HOPS + 1], 0);
-    let spare = matches!(task, Task::Place { spare: true, .. });
-    let mut planner = Planner { memory, held, now, plan, seen, spare, moving, moves };
-    let home = probe.input.bucket() as usize;
+    let (moving, moves, owed) = ([0; MAX_MOVES], 0, WRITES_UNLINK);
+    let spare = matches!(task, Task::Place { spare: true, .. } | Task::Move { spare: true, .. });
+    let tie = match task {
+        Task::Add { tie, .. } | Task::Place { tie, .. } | Task::Move { tie, .. } => tie,
+        _ => 0,
+    };
+    let mut planner =
+        Planner { memory, held, now, plan, seen, spare, tie, moving, moves, old: None, owed };
     let found = planner.find(probe, judge);
     let present = found.filter(|place| place.verdict == Verdict::Present);
     if let Some(place) = found {
         planner.plan.found = Some((place.link, place.verdict));
+        planner.plan.tier = memory.tier_of(place.home);
     }
     let (absent, exists) = (Stop::Nothing(MapError::NotFound), Stop::Nothing(MapError::Exists));
     let is = |want: Link| found.is_some_and(|place| place.link == want);
     match (task, found) {
         (Task::Add { .. }, Some(_)) => Err(exists),
-        (Task::Add { new, tie }, None) => planner.add(probe, new, tie),
-        (Task::Update { new }, Some(place)) => planner.replace(home, place, new),
-        (Task::Remove | Task::Take { want: Want::Any }, Some(place)) => planner.take(home, place),
-        (Task::Take { want: Want::Exactly(link) }, Some(place)) if is(link) => {
-            planner.take(home, place)
-        }
+        (Task::Add { new, .. }, None) => planner.add(probe, new),
+        (Task::Update { new }, Some(place)) => planner.replace(place, new),
+        (Task::Remove | Task::Take { want: Want::Any }, Some(place)) => planner.take(place),
+        (Task::Take { want: Want::Exactly(link) }, Some(place)) if is(link) => planner.take(place),
+        (Task::Move { way, .. }, Some(place)) => planner.shift(probe, place, way),
         (Task::Hold, Some(_)) if present.is_some() => Ok(()),
         (Task::Place { want, .. }, _) => match want {
             Want::Absent if present.is_some() => Err(exists),
@@ -221,6 +288,8 @@ pub(crate) fn plan(
 /// Where a key lies.
 #[derive(Clone, Copy)]
 struct Found {
+    /// Of its bucket, in its tier.
+    home: usize,
     slice: u32,
     offset: usize,
     link: Link,
@@ -229,37 +298,114 @@ struct Found {
 
 impl Planner<'_> {
     fn place(&mut self, probe: Probe, found: Option<Found>, task: Task) -> Step<()> {
-        let Task::Place { new, tie, .. } = task else { return Ok(()) };
+        let Task::Place { new, .. } = task else { return Ok(()) };
         match found {
-            Some(place) => self.replace(probe.input.bucket() as usize, place, new),
-            None => self.add(probe, new, tie),
+            Some(place) if self.memory.tier_of(place.home) > 0 => self.renew(probe, place, new),
+            Some(place) => self.replace(place, new),
+            None => self.add(probe, new),
         }
     }
 
-    fn add(&mut self, probe: Probe, new: Link, tie: u32) -> Step<()> {
+    fn add(&mut self, probe: Probe, new: Link) -> Step<()> {
         let home = probe.input.bucket() as usize;
-        let slice = self.lighter_slice(home, tie);
+        let slice = self.lighter_slice(home, self.tie);
         self.plan.link = true;
-        self.insert(slice, home, probe.input, new)?;
+        self.note_shift(new, None, Some(0));
+        self.insert(slice, home, probe.input.hash(), new, MAX_HOPS)?;
         self.plan.slice = slice;
         Ok(())
     }
 
-    fn replace(&mut self, home: usize, place: Found, new: Link) -> Step<()> {
-        let entry = self.memory.at(place.slice, home + place.offset);
+    /// Sets a key that lies in an older tier: linked anew in the first, then unlinked there.
+    fn renew(&mut self, probe: Probe, place: Found, new: Link) -> Step<()> {
+        self.memory.expect_record(place.link);
+        self.old = Some(place.link);
+        self.add(probe, new)?;
+        let place = self.locate(place)?;
+        self.plan.kill = Some(place.link);
+        self.note_shift(place.link, Some(self.memory.tier_of(place.home)), None);
+        self.unlink(place.slice, place.home, place.offset)
+    }
+
+    /// Moves a key with its record: linked there, then unlinked here.
+    fn shift(&mut self, probe: Probe, place: Found, way: Way) -> Step<()> {
+        let (tier, link) = (self.memory.tier_of(place.home), place.link);
+        let (to, hops) = match way {
+            Way::Down => (tier + 1, 0),
+            Way::Up => (0, MAX_HOPS),
+        };
+        if to == tier || to >= self.memory.tiers() {
+            return Err(Stop::Nothing(MapError::NotFound));
+        }
+        if way == Way::Up {
+            self.old = Some(link);
+        }
+        let home = self.memory.home(to, probe.input.bucket());
+        let slice = self.lighter_slice(home, self.tie);
+        self.insert(slice, home, probe.input.hash(), link, hops)?;
+        let place = if way == Way::Up { self.locate(place)? } else { place };
+        self.note_shift(link, Some(self.memory.tier_of(place.home)), Some(to));
+        self.plan.slice = slice;
+        self.unlink(place.slice, place.home, place.offset)
+    }
+
+    /// Where the older copy is after the moves that the plan has caused.
+    fn locate(&mut self, place: Found) -> Step<Found> {
+        let bucket = self.memory.bucket_of(place.home) as u32;
+        for tier in 1..self.memory.tiers() {
+            let home = self.memory.home(tier, bucket);
+            for slice in 0..2 {
+                let mut offsets = self.offsets(slice, home);
+                while offsets != 0 {
+                    let offset = offsets.trailing_zeros() as usize;
+                    offsets &= offsets - 1;
+                    let cell = self.cell(self.memory.at(slice, home + offset));
+                    let ours = offset == 0 || cell.cbits == Cbits::member(offset);
+                    if ours && cell.link == place.link {
+                        return Ok(Found { home, slice, offset, ..place });
+                    }
+                }
+            }
+        }
+        Err(Stop::Nothing(MapError::Corrupt("older copy")))
+    }
+
+    /// Bit i: an element of the bucket at offset i, the base included. 0 if there is no base.
+    fn offsets(&mut self, slice: u32, home: usize) -> u64 {
+        let base = self.cell(self.memory.at(slice, home));
+        match base.cbits.is_base() {
+            true => base.cbits.members() & ((1 << self.memory.geometry.window) - 1) | 1,
+            false => 0,
+        }
+    }
+
+    fn note_shift(&mut self, link: Link, from: Option<usize>, to: Option<usize>) {
+        if self.memory.tiers() > 1 && self.plan.shifted < MAX_SHIFTS {
+            let tier = |tier: Option<usize>| tier.map(|tier| tier as u8);
+            self.plan.shifts[self.plan.shifted] = Shift { link, from: tier(from), to: tier(to) };
+            self.plan.shifted += 1;
+        }
+    }
+
+    fn replace(&mut self, place: Found, new: Link) -> Step<()> {
+        let entry = self.memory.at(place.slice, place.home + place.offset);
         let cell = self.cell(entry);
         self.memory.expect_record(cell.link);
+        let tier = Some(self.memory.tier_of(place.home));
+        self.note_shift(cell.link, tier, None);
+        self.note_shift(new, None, tier);
         self.plan.link = true;
         self.plan.kill = Some(cell.link);
         self.plan.slice = place.slice;
         self.store(entry, Cell { link: new, ..cell })
     }
 
-    fn take(&mut self, home: usize, place: Found) -> Step<()> {
+    fn take(&mut self, place: Found) -> Step<()> {
         self.memory.expect_record(place.link);
+        self.note_shift(place.link, Some(self.memory.tier_of(place.home)), None);
         self.plan.kill = Some(place.link);
         self.plan.slice = place.slice;
-        self.unlink(place.slice, home, place.offset)
+        self.unlink(place.slice, place.home, place.offset)
     }
 
     /// The content of a cell, the same for the whole plan unless the plan stores to it.
@@ -299,28 +445,36 @@ impl Planner<'_> {
         self.note(entry, cell);
     }
 
-    fn can_guard(&self, bucket: usize) -> bool {
-        self.held.contains(&(bucket as u32)) || self.held.len() < MAX_HELD
+    /// The word of the bucket whose home is at `position` is held, or there is room for it.
+    fn can_guard(&self, position: usize) -> bool {
+        let bucket = self.memory.bucket_of(position) as u32;
+        self.held.contains(&bucket) || self.held.len() < MAX_HELD
     }
 
-    fn guard(&self, bucket: usize) -> Step<()> {
-        match (self.held.contains(&(bucket as u32)), self.held.len() < MAX_HELD) {
+    fn guard(&self, position: usize) -> Step<()> {
+        let bucket = self.memory.bucket_of(position) as u32;
+        match (self.held.contains(&bucket), self.held.len() < MAX_HELD) {
             (true, _) => Ok(()),
-            (false, true) => Err(Stop::Need(bucket as u32)),
-            (false, false) => Err(Stop::Crowded(bucket as u32)),
+            (false, true) => Err(Stop::Need(bucket)),
+            (false, false) => Err(Stop::Crowded(bucket)),
         }
     }
 
-    /// Where the key lies: several with equal hashes may, and the judge tells them apart.
+    /// Where the key lies, young tiers first: several with equal hashes may, and the judge tells them apart. A token names a slice of the first tier only.
     fn find(&mut self, probe: Probe, judge: Judge<'_>) -> Option<Found> {
-        let home = probe.input.bucket() as usize;
+        let found = self.find_in(0, probe, judge);
+        if found.is_some() || self.memory.tiers() == 1 {
+            return found;
+        }
+        let both = Probe::from(probe.input);
+        (1..self.memory.tiers()).find_map(|tier| self.find_in(tier, both, judge))
+    }
+
+    fn find_in(&mut self, tier: usize, probe: Probe, judge: Judge<'_>) -> Option<Found> {
+        let home = self.memory.home(tier, probe.input.bucket());
         let key = probe.input.hash();
         for slice in probe.first..=probe.last {
-            let base = self.cell(self.memory.at(slice, home));
-            if !base.cbits.is_base() {
-                continue;
-            }
-            let mut members = base.cbits.members() & ((1 << self.memory.geometry.window) - 1) | 1;
+            let mut members = self.offsets(slice, home);
             while members != 0 {
                 let offset = members.trailing_zeros() as usize;
                 members &= members - 1;
@@ -330,7 +484,7 @@ impl Planner<'_> {
                 }
                 let (link, verdict) = (cell.link, judge(cell.link));
                 if verdict != Verdict::Other {
-                    return Some(Found { slice, offset, link, verdict });
+                    return Some(Found { home, slice, offset, link, verdict });
                 }
             }
         }
@@ -395,7 +549,8 @@ impl Planner<'_> {
             };
             let of = base + offset - back;
             let allowed = of == base || foreign && self.can_guard(of);
-            if !allowed || self.moving[..self.moves].contains(&entry) {
+            let known = self.moving[..self.moves].contains(&entry);
+            if !allowed || known || self.old == Some(cell.link) {
                 continue;
             }
             let rank = (self.rank(cell.link), of == base);
@@ -406,7 +561,23 @@ impl Planner<'_> {
         best.map(|(_, position, of)| (position, of))
     }
 
-    fn leave(&mut self, link: Link) -> Step<()> {
+    /// An element of the bucket at `home` leaves its window: to the tier below, or the map (P7).
+    fn leave(&mut self, home: usize, element: Cell) -> Step<()> {
+        let (tier, link) = (self.memory.tier_of(home), element.link);
+        if self.old == Some(link) {
+            return Err(Stop::Nothing(MapError::Corrupt("the older copy leaves")));
+        }
+        if tier + 1 < self.memory.tiers() && self.owed + WRITES_BELOW <= MAX_WRITES {
+            let below = home + self.memory.geometry.positions();
+            let slice = self.lighter_slice(below, self.tie);
+            let first = self.cell(self.memory.at(slice, below));
+            let usurped = first.cbits.back().map(|back| below - back);
+            if usurped.is_none_or(|base| self.can_guard(base)) {
+                self.note_shift(link, Some(tier), Some(tier + 1));
+                return self.insert(slice, below, element.key, link, 0);
+            }
+        }
+        self.note_shift(link, Some(tier), None);
         if self.plan.out.replace(link).is_some() {
             return Err(Stop::Nothing(MapError::Corrupt("two elements leave")));
         }
@@ -437,14 +608,15 @@ impl Planner<'_> {
         }
         self.moving[self.moves] = entry;
         self.moves += 1;
+        self.owed += 2;
         let Some((next, of)) = self.oldest(slice, base, self.rank(element.link), hops > 0) else {
-            self.leave(element.link)?;
+            self.leave(base, element)?;
             return self.store(base_entry, base_cell.with_bits(listed));
         };
         let next_entry = self.memory.at(slice, next);
         if of == base {
-            let oldest = self.cell(next_entry).link;
-            self.leave(oldest)?;
+            let oldest = self.cell(next_entry);
+            self.leave(base, oldest)?;
         } else {
             self.vacate(slice, next, hops - 1)?;
         }
@@ -455,37 +627,52 @@ impl Planner<'_> {
         self.store(base_entry, base_cell.with_bits(bits))
     }
 
-    /// The new element takes the home cell; whoever was there moves on.
-    fn insert(&mut self, slice: u32, home: usize, input: InputHash, new: Link) -> Step<()> {
+    /// The element takes the home cell; whoever was there moves on. With `hops`, members of others may have to.
+    fn insert(&mut self, slice: u32, home: usize, key: u32, new: Link, hops: usize) -> Step<()> {
         let entry = self.memory.at(slice, home);
         let first = self.cell(entry);
-        let base = |cbits| Cell { key: input.hash(), cbits, link: new };
+        let base = |cbits| Cell { key, cbits, link: new };
         if first.is_empty() {
             self.fill(entry, base(Cbits::ALONE));
             return Ok(());
         }
         if !first.cbits.is_base() {
-            self.vacate(slice, home, MAX_HOPS)?;
+            if self.is_stuck(slice, home, first) {
+                return self.leave(home, base(Cbits::ALONE));
+            }
+            self.owed += 2;
+            self.vacate(slice, home, hops)?;
             return self.store(entry, base(Cbits::ALONE));
         }
         if let Some(free) = self.free_cell(slice, home) {
             self.fill(self.memory.at(slice, free), first.with_bits(Cbits::member(free - home)));
             return self.store(entry, base(first.cbits.with(free - home)));
         }
-        let Some((next, of)) = self.oldest(slice, home, self.rank(first.link), true) else {
-            self.leave(first.link)?;
+        self.owed += 2;
+        let Some((next, of)) = self.oldest(slice, home, self.rank(first.link), hops > 0) else {
+            if self.old == Some(first.link) {
+                return self.leave(home, base(Cbits::ALONE));
+            }
+            self.leave(home, first)?;
             return self.store(entry, base(first.cbits));
         };
         let next_entry = self.memory.at(slice, next);
         if of == home {
-            let oldest = self.cell(next_entry).link;
-            self.leave(oldest)?;
+            let oldest = self.cell(next_entry);
+            self.leave(home, oldest)?;
         } else {
-            self.vacate(slice, next, MAX_HOPS)?;
+            self.vacate(slice, next, hops)?;
         }
         self.store(next_entry, first.with_bits(Cbits::member(next - home)))?;
         let bits = self.cell(entry).cbits.with(next - home);
         self.store(entry, base(bits))
+    }
+
+    /// The home cell is taken by the older copy, which has nowhere to go in its own window: whoever was to come here goes on (P8).
+    fn is_stuck(&mut self, slice: u32, home: usize, first: Cell) -> bool {
+        let back = first.cbits.back().filter(|back| *back <= home);
+        self.old == Some(first.link)
+            && back.is_none_or(|back| self.free_cell(slice, home - back).is_none())
     }
 
     /// Unlinks the element at `offset`; the farthest member takes its cell, so that the bucket stays short.

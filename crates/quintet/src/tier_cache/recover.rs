@@ -89,7 +89,7 @@ impl Repair<'_, '_> {
         if phase == Phase::Sealed {
             self.redo()?;
             if self.map.upper.is_some() {
-                self.seat.count_plan(Point::RecoveryCount);
+                self.seat.count_plan(Point::RecoveryCount, self.map.memory.tiers());
             }
             self.seat.set_phase(Point::RecoveryDone, Phase::Done);
             phase = Phase::Done;

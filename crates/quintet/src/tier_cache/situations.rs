@@ -14,11 +14,30 @@ pub(crate) enum Action {
     Update { hash: u32, bucket: u32, value: u64 },
     Remove { hash: u32, bucket: u32 },
     Get { hash: u32, bucket: u32 },
+    Set { hash: u32, bucket: u32, tick: u32, value: u64 },
+    Demote { hash: u32, bucket: u32 },
+    Promote { hash: u32, bucket: u32 },
+}
+
+impl Action {
+    /// The key: hash and bucket.
+    pub(crate) const fn key(self) -> (u32, u32) {
+        match self {
+            Self::Add { hash, bucket, .. }
+            | Self::Update { hash, bucket, .. }
+            | Self::Remove { hash, bucket }
+            | Self::Get { hash, bucket }
+            | Self::Set { hash, bucket, .. }
+            | Self::Demote { hash, bucket }
+            | Self::Promote { hash, bucket } => (hash, bucket),
+        }
+    }
 }
 
 /// Two operations that meet.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
+    pub(crate) tiers: usize,
     pub(crate) before: Vec<Action>,
     /// Asserts that the preparation built what the case is about.
     pub(crate) shape: fn(&Map<'_>, &Case),
@@ -95,12 +114,7 @@ const fn get(hash: u32, bucket: u32) -> Action {
 
 /// Bucket of the first operation.
 fn home(case: &Case) -> usize {
-    match case.first {
-        Action::Add { bucket, .. }
-        | Action::Update { bucket, .. }
-        | Action::Remove { bucket, .. }
-        | Action::Get { bucket, .. } => bucket as usize,
-    }
+    case.first.key().1 as usize
 }
 
 fn bits(map: &Map<'_>, position: usize) -> Cbits {
@@ -168,7 +182,7 @@ fn full_foreign(oldest: u32) -> Vec<Action> {
 }
 
 fn case(before: Vec<Action>, shape: fn(&Map<'_>, &Case), first: Action, second: Action) -> Case {
-    Case { before, shape, first, second }
+    Case { tiers: 1, before, shape, first, second }
 }
 
 /// Every variant of a situation.
@@ -333,6 +347,78 @@ pub(crate) fn cases(situation: Situation) -> Vec<Case> {
             .map(|hash| case(usurpable(), any, remove(hash, 2), add(9, 3, 0)))
             .collect(),
     }
+}
+
+/// Every variant of a situation in three tiers: as it is; with what was there before a tier further down, as far as each case's
+/// two operations are about it; and all of it.
+pub(crate) fn tiered(situation: Situation) -> Vec<Case> {
+    let mut all = Vec::new();
+    for case in cases(situation) {
+        let demote = |(hash, bucket)| Action::Demote { hash, bucket };
+        let there: Vec<_> = case.before.iter().map(|action| action.key()).collect();
+        let meant = |key: &&(u32, u32)| [case.first.key(), case.second.key()].contains(key);
+        let moved = |keys: Vec<(u32, u32)>| Case {
+            tiers: 3,
+            shape: any,
+            before: case.before.iter().copied().chain(keys.into_iter().map(demote)).collect(),
+            ..case.clone()
+        };
+        all.push(Case { tiers: 3, ..case.clone() });
+        let those: Vec<_> = there.iter().filter(meant).copied().collect();
+        if !those.is_empty() {
+            all.push(moved(those.clone()));
+            all.push(moved(those.iter().flat_map(|key| [*key, *key]).collect()));
+        }
+        all.push(moved(there));
+    }
+    all
+}
+
+/// What meets a move: every other operation on the same key or a neighbour, in three tiers.
+pub(crate) fn moves() -> Vec<Case> {
+    let set = |hash, bucket| Action::Set { hash, bucket, tick: 150, value: hash as u64 * 10 + 2 };
+    let demote = |hash, bucket| Action::Demote { hash, bucket };
+    let promote = |hash, bucket| Action::Promote { hash, bucket };
+    let below = |before: Vec<Action>, keys: &[u32]| -> Vec<Action> {
+        before.into_iter().chain(keys.iter().map(|hash| demote(*hash, 2))).collect()
+    };
+    let contents = [
+        vec![add(1, 2, 0)],
+        trio(),
+        below(trio(), &[1, 5]),
+        below(trio(), &[1, 1, 3, 5]),
+        below(full_own(|hash| hash), &[1, 2, 3]),
+        // The window of bucket 2 is full in every tier.
+        (1..=20).map(|hash| aged(hash, 2, 0, hash)).collect(),
+        // In the second tier a member of bucket 2 sits in the home cell of bucket 3.
+        below(
+            vec![add(1, 2, 0), add(2, 2, 0), add(5, 2, 0), add(6, 2, 0), add(9, 3, 0)],
+            &[1, 2, 5, 6],
+        ),
+    ];
+    let mut all = Vec::new();
+    for before in contents {
+        let firsts = [demote(1, 2), promote(1, 2), set(1, 2), demote(5, 2), demote(9, 3)];
+        for first in firsts {
+            for second in [
+                get(1, 2),
+                get(5, 2),
+                get(99, 2),
+                update(1, 2),
+                remove(1, 2),
+                remove(5, 2),
+                set(1, 2),
+                demote(1, 2),
+                promote(1, 2),
+                demote(5, 2),
+                aged(30, 2, 0, 160),
+                aged(31, 3, 0, 160),
+            ] {
+                all.push(Case { tiers: 3, before: before.clone(), shape: any, first, second });
+            }
+        }
+    }
+    all
 }
 
 /// Usurping a member whose own window is full: it leaves, or an older one does.

@@ -9,7 +9,7 @@ use crate::tier_cache::*;
 use std::time::Duration;
 
 /// First dies at n, second at m, a third recovers. Every prefix of the order is a legal end.
-fn two_deaths(case: &Case, stride: usize) -> usize {
+pub(super) fn two_deaths(case: &Case, stride: usize) -> usize {
     let ends = [
         in_order(case, &[]),
         in_order(case, &[0]),
@@ -137,7 +137,7 @@ fn a_second_recoverer_comes_while_others_work() {
     let add = |hash: u32| Action::Add { hash, bucket: 2, tie: 0, tick: 100, value: hash as u64 };
     // Both displace the same element into the same cell: what the second stores there is what the dead one had planned.
     let before = cases(Situation::AddCollisionAndGet)[0].before.clone();
-    let same_hole = Case { before, shape: |_, _| {}, first: add(9), second: add(8) };
+    let same_hole = Case { tiers: 1, before, shape: |_, _| {}, first: add(9), second: add(8) };
     let mut every_point = |case: &Case| {
         for n in 0.. {
             let (more, last) = second_waiter(case, n);

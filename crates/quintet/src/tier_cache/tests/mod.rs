@@ -13,4 +13,5 @@ mod placement;
 mod processes;
 mod situations;
 mod threads;
+mod tiers;
 mod world;

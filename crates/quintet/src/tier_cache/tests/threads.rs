@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Meetings of 2, 3 and 4 threads per variant.
 pub(super) const ROUNDS: [usize; 3] = [20, 5, 5];
 
-fn together(case: &Case, actors: usize, rounds: usize) {
+pub(super) fn together(case: &Case, actors: usize, rounds: usize) {
     let ends = ends(case, actors);
     let cast = cast(case, actors);
     for round in 0..rounds as u64 {

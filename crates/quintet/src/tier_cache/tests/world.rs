@@ -41,11 +41,15 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(geometry: Geometry) -> Self {
+        Self::with_tiers(geometry, 1)
+    }
+
+    pub(super) fn with_tiers(geometry: Geometry, tiers: usize) -> Self {
         let deaths = Arc::new(Deaths::default());
         let left = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&left);
         Self {
-            heap: Heap::try_new(geometry.verify().unwrap()).unwrap(),
+            heap: Heap::try_with_tiers(geometry.verify().unwrap(), tiers).unwrap(),
             peers: (0..PROCESSES as u32)
                 .map(|slot| Peer { deaths: Arc::clone(&deaths), slot })
                 .collect(),
@@ -89,12 +93,13 @@ pub(super) fn contents(map: &Map<'_>) -> BTreeMap<(u32, u32), u64> {
     let memory = map.memory();
     let mut found = BTreeMap::new();
     for slice in 0..2 {
-        for position in 0..memory.geometry.positions() {
+        for position in 0..memory.positions() {
             let cell = memory.cell(memory.at(slice, position));
             let home = match cell.cbits.back() {
                 Some(back) => position - back,
                 None => position,
             };
+            let home = memory.bucket_of(home);
             if cell.key != 0 {
                 let input = InputHash::new(cell.key, home as u32).unwrap();
                 let value = map.reader().get(input.augment(slice)).unwrap().unwrap();
