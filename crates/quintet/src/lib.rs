@@ -73,6 +73,7 @@ pub use item_set::ItemSet;
 pub use region::{AllocError, Pages};
 pub use seen_set::{SeenPrints, SeenSet};
 pub use tier_cache::cache::{self, TierCache};
+pub use tier_cache::store;
 pub use twin_map::{TwinMap, TwinSet};
 pub use vocabulary::{Compute, Computed, Fallible, Rejected};
 pub use word_map::WordMap;
