@@ -64,20 +64,21 @@ mod vocabulary;
 pub mod access {
     pub use crate::reclaim::{Access, Handle, Hold, Pinned, QuietHandle, ThreadSeat};
 }
-pub mod hash_map;
 pub mod copy_map;
+pub mod hash_map;
 pub mod item_set;
 pub mod seen_set;
 pub mod twin_map;
 pub mod word_map;
 
-pub use hash_map::{HashMap, HashSet};
 pub use copy_map::CopyMap;
+pub use hash_map::{HashMap, HashSet};
 pub use hasher::{DefaultHashBuilder, DefaultHasher};
 pub use item_set::ItemSet;
 pub use region::{AllocError, Pages};
 pub use seen_set::{SeenPrints, SeenSet};
 pub use tier_cache::cache::{self, TierCache};
+pub use tier_cache::store;
 pub use twin_map::{TwinMap, TwinSet};
 pub use vocabulary::{Compute, Computed, Fallible, Rejected};
 pub use word_map::WordMap;

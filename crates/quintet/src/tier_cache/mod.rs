@@ -18,6 +18,7 @@
 //! | `map` | the map, its handles, the three stages of an add |
 //! | `shared` | the map in a segment that processes share |
 //! | `cache` | the cache on top of it |
+//! | `store` | where entries go that leave it |
 //! | `situations` | the 24 situations two operations can meet in |
 
 #[cfg(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri)))]
@@ -41,6 +42,7 @@ mod shared;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod situations;
 mod step;
+pub mod store;
 mod sum;
 mod wait;
 mod word;
