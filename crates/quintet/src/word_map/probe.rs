@@ -75,16 +75,16 @@ impl Table {
         }
         let hash = self.hash(k);
         let home = self.shape().home(hash);
-        let wary = books.hint();
-        if wary == 0 || !self.lacks(home, hash) {
+        // The hint is loaded where it is needed: a register would be one too many.
+        if books.hint() == 0 || !self.lacks(home, hash) {
             let line = self.line(home);
             let look = line.look(k);
             if look.same != 0 {
                 // ORDERING: Acquire: partners are the exchanges of value words.
                 let word = line.value(first(look.same)).load(Ordering::Acquire);
                 if word >= PLAIN {
-                    if wary != 0 {
-                        books.set_hint(wary - 1);
+                    if books.hint() != 0 {
+                        books.set_hint(books.hint() - 1);
                     }
                     return Some(Some(word ^ self.secrets().flip));
                 }
@@ -94,7 +94,7 @@ impl Table {
                 return None;
             }
         }
-        if wary != WARY {
+        if books.hint() != WARY {
             books.set_hint(WARY);
         }
         // WL5.4, WL6: no tag, or an EMPTY lane; without a successor afterwards the lanes before it were not CLOSED.

@@ -29,7 +29,7 @@ use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
 use crate::sync::prefetch::prefetch_write;
 use crate::sync::quad::{LANES, Quad};
-use crate::sync::tags::Tags;
+use crate::sync::tags::{ASKED, Tags};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, MODEL, Ordering, load_hint};
 use std::fmt;
 
@@ -192,16 +192,16 @@ impl Table {
         self.folder.hash(k)
     }
 
-    /// True if a key with this hash has no value in this table (WL6). The last home has no neighbour, and says nothing.
+    /// True if a key with this hash has no value in this table (WL6). The last homes have too few neighbours, and say nothing.
     #[inline(always)]
     pub(super) fn lacks(&self, home: usize, hash: u64) -> bool {
-        if home + 1 >= self.tags.len() {
+        if home + ASKED > self.tags.len() {
             return false;
         }
         let first = self.tags.as_ptr().wrapping_add(home);
-        // SAFETY: two neighbours, the second below the number of tags. Who happens after one that saw a value of the key cannot see the tags as they were before, by coherence: so Relaxed is enough.
-        let pair = unsafe { &*first.cast::<[Tags; 2]>() };
-        Tags::lack(pair, tag_of(hash))
+        // SAFETY: neighbours, the last below the number of tags. Who happens after one that saw a value of the key cannot see the tags as they were before, by coherence: so Relaxed is enough.
+        let lines = unsafe { &*first.cast::<[Tags; ASKED]>() };
+        Tags::lack(lines, tag_of(hash))
     }
 
     /// Asks the cache for the tags of a home.
