@@ -55,8 +55,6 @@ mod region;
 mod roster;
 #[allow(dead_code)]
 mod sync;
-#[allow(dead_code)] // the cache above uses its share
-mod tier_cache;
 mod vocabulary;
 
 /// How a thread is inside of a table: what a handle or guard is made with. Code that takes handles of every kind names these.
@@ -65,6 +63,8 @@ pub mod access {
 }
 pub mod item_set;
 pub mod seen_set;
+#[allow(dead_code)] // the cache above uses its share
+pub mod tier_cache;
 pub mod twin_map;
 pub mod word_map;
 
@@ -72,6 +72,7 @@ pub use hasher::{DefaultHashBuilder, DefaultHasher};
 pub use item_set::ItemSet;
 pub use region::{AllocError, Pages};
 pub use seen_set::{SeenPrints, SeenSet};
+#[doc(inline)]
 pub use tier_cache::cache::{self, TierCache};
 pub use twin_map::{TwinMap, TwinSet};
 pub use vocabulary::{Compute, Computed, Fallible, Rejected};

@@ -12,5 +12,6 @@ mod placement;
 #[cfg(all(feature = "shm", target_os = "linux", not(miri)))]
 mod processes;
 mod situations;
+mod stages;
 mod threads;
 mod world;
