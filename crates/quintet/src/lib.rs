@@ -56,8 +56,6 @@ mod region;
 mod roster;
 #[allow(dead_code)]
 mod sync;
-#[allow(dead_code)] // the cache above uses its share
-mod tier_cache;
 mod vocabulary;
 
 /// How a thread is inside of a table: what a handle or guard is made with. Code that takes handles of every kind names these.
@@ -68,6 +66,8 @@ pub mod copy_map;
 pub mod hash_map;
 pub mod item_set;
 pub mod seen_set;
+#[allow(dead_code)] // the cache above uses its share
+pub mod tier_cache;
 pub mod twin_map;
 pub mod word_map;
 
@@ -77,6 +77,7 @@ pub use hasher::{DefaultHashBuilder, DefaultHasher};
 pub use item_set::ItemSet;
 pub use region::{AllocError, Pages};
 pub use seen_set::{SeenPrints, SeenSet};
+#[doc(inline)]
 pub use tier_cache::cache::{self, TierCache};
 pub use tier_cache::store;
 pub use twin_map::{TwinMap, TwinSet};

@@ -1,19 +1,56 @@
-//! The map, its handles, and the three stages of an add.
+//! The map below the cache: 64-bit values under hashes of 32 bits, in memory that processes share.
+//!
+//! A key is an [`InputHash`]: a hash and the bucket that follows from it. Adding it gives a [`Token`], the same with the slice it lies in, by which
+//! later operations find it without looking at both. An add has three stages: [`Handle::prepare`] chooses between the slices and asks for the memory,
+//! [`Handle::commit`] writes the entry, and [`Committed::complete`] releases its bucket and hands out what had to leave. [`Handle::add`] does all of
+//! them, [`Handle::add_batch`] for many; with [`Stages`] the first two are done in batches and the third by threads that serve.
+//!
+//! How it works, who may store what, and what happens to the work of a process that is killed: see [the page above](super). What became of each
+//! statement of the design it grew from: see [`seed`](super::seed).
+//!
+//! # Example
+//!
+//! ```
+//! use quintet::tier_cache::map::{Geometry, InputHash, SharedMap};
+//!
+//! let shared = SharedMap::create_sealed(Geometry::for_records(1000, 8))?;
+//! let map = shared.map();
+//! let mut handle = map.handle()?;
+//! let input = InputHash::new(0x5eed, 7)?;
+//! // All stages at once, or one by one.
+//! let token = handle.add(input, 1)?;
+//! let prepared = handle.prepare(InputHash::new(0xfeed, 7)?)?;
+//! let committed = handle.commit(prepared, 2)?;
+//! assert_eq!(map.reader().get(committed.token())?, Some(2));
+//! committed.complete();
+//! assert_eq!(handle.get(token)?, Some(1));
+//! handle.update(token, 3)?;
+//! handle.remove(token)?;
+//! assert_eq!(handle.get(input)?, None);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-use super::MapError;
-use super::check::Report;
 use super::get::{Found, look_up};
-use super::memory::{Geometry, Memory};
+use super::memory::Memory;
 use super::operate::Frame;
 use super::plan::{Seen, Task, Want, Way};
 use super::recover;
 use super::step::{Point, exchange, store};
 use super::wait::Wait;
-use super::word::{InputHash, Link, Owner, Probe, Token};
+use super::word::{Link, Owner};
 use crate::sync::prefetch::prefetch_read;
 use std::time::Duration;
 
+pub use super::check::Report;
+pub use super::error::{MapError, OpenError};
+pub use super::memory::Geometry;
+pub use super::shared::SharedMap;
+pub use super::stages::Stages;
+pub use super::word::{InputHash, Probe, Token};
+pub use crate::region::shm::{Access, Place, SegmentError};
+
 /// Who is alive among the processes that share a map.
+#[doc(hidden)]
 pub trait Peers: Sync {
     /// The process of the caller. `None` if it may only read.
     fn me(&self) -> Option<Owner>;
@@ -75,6 +112,7 @@ impl std::fmt::Debug for Map<'_> {
 
 impl<'a> Map<'a> {
     /// A map over `memory`.
+    #[doc(hidden)]
     pub fn new(memory: Memory<'a>, peers: &'a dyn Peers, sink: Sink<'a>) -> Self {
         Self { memory, peers, sink, upper: None, verifies: false }
     }
@@ -96,6 +134,7 @@ impl<'a> Map<'a> {
     }
 
     /// The memory below.
+    #[doc(hidden)]
     pub fn memory(&self) -> Memory<'a> {
         self.memory
     }
@@ -178,8 +217,21 @@ pub struct Prepared {
     tie: u32,
 }
 
-#[cfg(test)]
 impl Prepared {
+    /// Asks for the bucket.
+    pub(crate) fn new(map: &Map<'_>, input: InputHash, tie: u32) -> Result<Self, MapError> {
+        map.verify(input)?;
+        let entry = map.memory.at(0, input.bucket() as usize);
+        prefetch_read(&raw const map.memory.cells()[entry]);
+        Ok(Self { input, tie })
+    }
+
+    /// What is added.
+    pub fn input(&self) -> InputHash {
+        self.input
+    }
+
+    #[cfg(test)]
     pub(crate) fn with_tie(input: InputHash, tie: u32) -> Self {
         Self { input, tie }
     }
@@ -267,6 +319,13 @@ impl<'a> Handle<'a> {
         self.settle()
     }
 
+    /// Third stage of what is committed, unless that came along in a fork: then it is the parent's.
+    pub(crate) fn finish(&mut self) {
+        if self.begin_read().is_ok() {
+            self.complete();
+        }
+    }
+
     /// A handle that came along in a fork is the parent's, for reading too: it counts and touches.
     #[inline(always)]
     pub(crate) fn begin_read(&self) -> Result<(), MapError> {
@@ -287,10 +346,8 @@ impl<'a> Handle<'a> {
 
     /// First stage: draws the tie bit and asks the cache for the bucket. Holds nothing.
     pub fn prepare(&mut self, input: InputHash) -> Result<Prepared, MapError> {
-        self.map.verify(input)?;
-        let entry = self.map.memory.at(0, input.bucket() as usize);
-        prefetch_read(&raw const self.map.memory.cells()[entry]);
-        Ok(Prepared { input, tie: self.tie() })
+        let tie = self.tie();
+        Prepared::new(&self.map, input, tie)
     }
 
     /// Second stage: the entry is in the map and can be found; its bucket stays held until the third.
@@ -403,10 +460,17 @@ impl Committed<'_, '_> {
     pub fn complete(self) -> Token {
         self.token
     }
+
+    /// Leaves the third stage to whoever has the handle next.
+    pub(crate) fn leave(self) -> Token {
+        let token = self.token;
+        std::mem::forget(self);
+        token
+    }
 }
 
 impl Drop for Committed<'_, '_> {
     fn drop(&mut self) {
-        self.handle.complete();
+        self.handle.finish();
     }
 }

@@ -15,7 +15,7 @@
 //! | `get` | reading: certified hits, validated misses |
 //! | `recover` | what a survivor does for a dead peer |
 //! | `check` | the nine invariants |
-//! | `map` | the map, its handles, the three stages of an add |
+//! | `map`, `stages` | the map, its handles, the three stages of an add; the stages apart |
 //! | `shared` | the map in a segment that processes share |
 //! | `cache` | the cache on top of it |
 //! | `store` | where entries go that leave it |
@@ -29,7 +29,7 @@ pub mod cache;
 mod check;
 mod error;
 mod get;
-mod map;
+pub mod map;
 mod memory;
 mod operate;
 mod plan;
@@ -41,6 +41,7 @@ mod shared;
 mod shared;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod situations;
+mod stages;
 mod step;
 pub mod store;
 mod sum;
@@ -54,12 +55,24 @@ mod shuttle_tests;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests;
 
+#[doc = include_str!("../../docs/tier_cache_seed.md")]
+pub mod seed {}
+
+#[doc(hidden)]
 pub use crate::region::shm::{Access, Place, SegmentError};
+#[doc(hidden)]
 pub use check::{CellState, Report};
+#[doc(hidden)]
 pub use error::{MapError, OpenError};
-pub use map::{Committed, DEFAULT_TIMEOUT, Handle, Left, Map, Peers, Prepared, Reader, Sink};
+#[doc(hidden)]
+pub use map::{
+    Committed, DEFAULT_TIMEOUT, Handle, Left, Map, Peers, Prepared, Reader, Sink, Stages,
+};
+#[doc(hidden)]
 pub use memory::{Geometry, Heap, MAX_TIERS, Memory, RECORD_WORDS, SEAT_WORDS, WINDOW};
+#[doc(hidden)]
 pub use shared::SharedMap;
+#[doc(hidden)]
 pub use word::{
     Cbits, Cell, Control, InputHash, Link, MAX_BUCKETS, Owner, Phase, Probe, RecordState,
     RecordWord, Token,

@@ -12,6 +12,7 @@ mod placement;
 #[cfg(all(feature = "shm", target_os = "linux", not(miri)))]
 mod processes;
 mod situations;
+mod stages;
 mod threads;
 mod tiers;
 mod world;
