@@ -4,9 +4,9 @@
 //! again, knows that it is alone.
 //! **O2.** A handle remembers such a table until its next quiet point. Its section has checked it, so until then it is not freed, and nothing
 //! else has its address. It remembers as well which era the section had announced, and asks whether it still is the era.
-//! **O3.** A change looks for its item before it takes the lock: user code runs without it, and memory arrives meanwhile. Under the lock the
-//! same item must still be there (it cannot have been freed, and so none else has its address), its place must be of this
-//! hash, or the lock is not its own (L1), and the table must still be the root (L2).
+//! **O3.** A change looks for its item before it takes the latch of its line, and takes no lock: user code runs without it, and memory arrives meanwhile. Under the latch the
+//! same item must still be there (it cannot have been freed, and so none else has its address), and its place must be of this
+//! hash. If the line is closed, the table may have been left (T8).
 //! **O4.** The lines from the home line on to the first with an unused place, if none has the tag of a hash, say that there is no item of that hash (T1), nor an emptied place for
 //! one (T2). Under the lock they say so until the lock is free: an addition looks there, and runs no user code at all.
 //! **O5.** The birth of an addition is the era that its section had announced when the table was found to be at hand: one that was the era then, or is earlier. Too early a birth only
@@ -74,6 +74,12 @@ pub(super) struct At<'t> {
 }
 
 impl At<'_> {
+    /// Asks the cache for the lock: something will be added, as a rule.
+    #[inline(always)]
+    pub(super) fn prefetch_lock(&self) {
+        self.shard.prefetch();
+    }
+
     /// Whether something of this hash may be at home. Waits for the line.
     #[inline(always)]
     pub(super) fn may_have(&self, hash: u32) -> bool {
@@ -116,7 +122,6 @@ impl Core {
     #[inline(always)]
     pub(super) fn come_to<'t>(&self, table: &'t Table, hash: u32) -> Option<At<'t>> {
         let at = At { shard: table.shard(hash), row: table.row(table.home(hash)) };
-        at.shard.prefetch();
         at.row.prefetch_to_write();
         // SAFETY: tables are made and found inside sections of this domain.
         let returning = unsafe { self.domain.is_returning_in_use() };
@@ -137,11 +142,12 @@ impl Core {
         Wish { hash, item }: Wish,
     ) -> Result<Locked<'t>, Option<Locked<'t>>> {
         let guard = shard.try_lock().ok_or(None)?;
+        shard.count_in();
         let added = self.is_root(table) && table.try_add(shard, row, hash, item, Birth::of(born()));
         if !added {
+            shard.count_back();
             return Err(Some(guard));
         }
-        shard.count_in();
         Ok(guard)
     }
 
@@ -161,6 +167,7 @@ impl Core {
         Wish { hash, item }: Wish,
     ) -> Option<Hint> {
         let at = self.come_to(table, hash)?;
+        at.prefetch_lock();
         if at.may_have(hash) {
             return None;
         }
@@ -170,8 +177,9 @@ impl Core {
             return None;
         }
         let end = table.seek_by_tags(hash)?;
-        let filling = table.add(shard, end, hash, item, Birth::of(born), false).ok()?;
         shard.count_in();
+        let added = table.add(shard, end, hash, item, Birth::of(born), false);
+        let filling = added.inspect_err(|_| shard.count_back()).ok()?;
         Some(if filling { Hint::Filling } else { Hint::Nothing })
     }
 
@@ -182,7 +190,6 @@ impl Core {
         &self,
         visit: &Visit<'_>,
         table: &Table,
-        shard: &Shard,
         Wish { hash, item }: Wish,
         same: &impl Fn(Raw) -> bool,
         expect: impl Fn(Raw),
@@ -204,21 +211,24 @@ impl Core {
         if !(peek.check() && shard::busy(|| same(found.item))) {
             return None;
         }
-        let _guard = shard.lock();
-        // ORDERING: Relaxed: under the lock, as in `is_root`. The era is the one that the section announced, so its interval covers the births of both items.
-        let stands = self.is_root(table)
-            && mark.hash.load(Ordering::Relaxed) == hash
+        let latched = row.line().latch().try_take()?;
+        // ORDERING: Relaxed: under the latch (T8); the hash was there before the item. The era is the one that the section announced, so its interval covers the births of
+        // both items.
+        let stands = mark.hash.load(Ordering::Relaxed) == hash
             && ptr::eq(found.place.load(Ordering::Relaxed), found.item)
             && peek.check();
         if !stands {
             return None;
         }
         let birth = Birth::from_bits(mark.birth.load(Ordering::Relaxed)).era();
-        mark.birth.store(Birth::of(peek.upper()).bits(), Ordering::Relaxed);
+        let removes = item.is_null();
+        if !removes {
+            mark.birth.store(Birth::of(peek.upper()).bits(), Ordering::Relaxed);
+        }
         // ORDERING: Release: the item's content comes first; partner: `item_at`.
         found.place.store(item, Ordering::Release);
-        let emptying = item.is_null() && shard.count_out(table.few());
-        let hint = if emptying { Hint::Emptying } else { Hint::Nothing };
+        drop(latched);
+        let hint = if removes { Self::count_out(visit, table, hash) } else { Hint::Nothing };
         Some(Taken { before: found.item, birth, hint })
     }
 }

@@ -8,7 +8,7 @@
 //! finished in between, a miss in S would mean nothing.
 //! **S2.** Readers look into S first, then into T. A present answer holds at the moment of its last load; an absent one at some moment between
 //! the miss in S and the miss in T.
-//! **S3.** Writers change S, and T if the item is there too, before they let go of the lock: under the lock of a shard the two never
+//! **S3.** Writers change S, and T if the item is there too, before they let go of the lock: under the lock of a shard, in a line of T that is closed, the two never
 //! disagree about an item that both have. What is absent is never added to T, not even to a place that was emptied.
 //! **S4.** A replaced item is retired after both tables were changed, once, and with no lock held: its drop is user code.
 //! **S5.** All user code of a write runs before its first change. A panic leaves the tables as they were, and the lock free.
@@ -26,6 +26,7 @@ use super::word::Birth;
 use crate::migrate::{Link, Restart};
 use crate::reclaim::{Domain, Visit};
 use crate::region::AllocError;
+use crate::sync::latch::Latched;
 use crate::sync::{AtomicUsize, const_where_possible};
 use std::ptr;
 
@@ -116,6 +117,9 @@ pub(crate) struct Core {
 /// Searches of more lines than this ask for a larger table.
 const LONG_SEARCH: usize = 32;
 
+/// A seat looks around once in so many removals.
+const LOOK_EVERY: i64 = 64;
+
 impl Core {
     const_where_possible! {
         /// A set without a table.
@@ -134,9 +138,20 @@ impl Core {
         }
     }
 
-    /// Items: exact when nobody writes.
+    /// Items: exact when nobody writes, and never too few under all locks (L7).
     pub(crate) fn len(&self) -> usize {
-        self.shards.live()
+        // In this order.
+        let gone = self.domain.live();
+        usize::try_from(self.shards.came() as i64 + gone).unwrap_or(0)
+    }
+
+    /// Counts an item of `hash` out of `table`. Now and then it looks whether the set may have become too large for its items.
+    #[inline(always)]
+    pub(super) fn count_out(visit: &Visit<'_>, table: &Table, hash: u32) -> Hint {
+        let books = visit.books();
+        books.add(-1);
+        let sparse = books.live() % LOOK_EVERY == 0 && table.seems_sparse(hash);
+        if sparse { Hint::Emptying } else { Hint::Nothing }
     }
 
     /// The tables of this moment (S1).
@@ -246,24 +261,43 @@ impl Core {
         }
     }
 
-    /// Where the item is, in both tables (S7).
+    /// Where the item is, in both tables (S7). `None` if the section may not follow an item.
     #[inline(always)]
     fn seek_in_both(
-        new: &Table,
-        old: Option<&Table>,
+        visit: &Visit<'_>,
+        Pair { new, old }: Pair<'_>,
         hash: u32,
         same: &impl Fn(Raw) -> bool,
-    ) -> (Sought, Option<Sought>) {
-        let here = new.seek(hash, same);
-        let Some(old) = old else { return (here, None) };
+    ) -> Option<(Sought, Option<Sought>)> {
+        let seek = |table: &Table| table.seek(hash, || visit.check(), same);
+        let here = seek(new)?;
+        let Some(old) = old else { return Some((here, None)) };
         if !here.item.is_null() {
-            return (here, Some(old.seek(hash, |other| ptr::eq(other, here.item))));
+            return Some((here, Some(old.seek_raw(hash, here.item))));
         }
-        let there = old.seek(hash, same);
+        let there = seek(old)?;
         if there.item.is_null() || cfg!(quintet_mutation = "lying-item") {
-            return (here, Some(there));
+            return Some((here, Some(there)));
         }
-        (new.seek(hash, |other| ptr::eq(other, there.item)), Some(there))
+        Some((new.seek_raw(hash, there.item), Some(there)))
+    }
+
+    /// Sees to it that an item that was found stays where it is (T8): in the old table its line is closed, in the new one latched.
+    #[inline(always)]
+    fn keep<'v>(
+        Pair { new, old }: Pair<'v>,
+        item: Raw,
+        [here, there]: [Option<usize>; 2],
+    ) -> Result<Option<Latched<'v>>, Restart> {
+        if let (Some(old), Some(place)) = (old, there) {
+            old.latch_of(place).close();
+            if !ptr::eq(old.item_at(place), item) {
+                return Err(Restart);
+            }
+        }
+        let Some(place) = here else { return Ok(None) };
+        let latched = new.latch_of(place).take();
+        if ptr::eq(new.item_at(place), item) { Ok(Some(latched)) } else { Err(Restart) }
     }
 
     /// One attempt.
@@ -283,33 +317,45 @@ impl Core {
         let shard = table.shard(hash);
         let _guard = shard.lock();
         // Again under the lock (L2), which may have turned out to be another's (L6).
-        let Some(Pair { new, old }) =
-            self.pair(visit)?.filter(|pair| pair.new.is_locked_like(table))
-        else {
+        let Some(pair) = self.pair(visit)?.filter(|pair| pair.new.is_locked_like(table)) else {
             return Err(Stop::Restart);
         };
+        let Pair { new, old } = pair;
         // S5: user code, and no change yet.
-        let (here, there) = shard::busy(|| Self::seek_in_both(new, old, hash, same));
+        let sought = shard::busy(|| Self::seek_in_both(visit, pair, hash, same));
+        let (here, there) = sought.ok_or(Stop::Restart)?;
         let in_old = there.and_then(|there| there.place);
         let before = match there {
             Some(there) if here.item.is_null() => there.item,
             _ => here.item,
         };
         let birth = Birth::of(visit.era());
-        // Whatever the answer: afterwards the section's interval covers the births of the item found, which is still
-        // linked, and of the one to come. Both may be shown to the caller after the lock is free.
+        // Whatever the answer: afterwards the section's interval covers the birth of the item to come, as it covers that of the one found. Both may be shown to the caller after the lock
+        // is free.
         let _ = visit.check();
         if if before.is_null() { !adds } else { want == Want::New } {
             return Ok(Outcome::nothing(before));
         }
         let mut outcome =
             Outcome { before, taken: None, item, placed: !item.is_null(), hint: Hint::Nothing };
-        // The only step that can fail comes first.
+        // All that can fail comes before the first change.
+        let latched = Self::keep(pair, before, [here.place, in_old])?;
         if let Some(place) = here.place {
             outcome.taken = Some(new.birth(place).era());
             new.set(place, item, birth);
+            drop(latched);
         } else if !item.is_null() {
-            if new.place(shard, hash, &here, item, birth, false)? {
+            let comes = before.is_null();
+            if comes {
+                shard.count_in();
+            }
+            let placed = new.place(shard, hash, &here, item, birth, false);
+            let filling = placed.inspect_err(|_| {
+                if comes {
+                    shard.count_back();
+                }
+            })?;
+            if filling {
                 outcome.hint = Hint::Filling;
             } else if here.looked_at > LONG_SEARCH {
                 outcome.hint = Hint::Crowded;
@@ -319,10 +365,8 @@ impl Core {
             outcome.taken = Some(old.birth(place).era());
             old.set(place, item, birth);
         }
-        match (before.is_null(), item.is_null()) {
-            (true, _) => shard.count_in(),
-            (_, true) if shard.count_out(new.few()) => outcome.hint = Hint::Emptying,
-            _ => {}
+        if item.is_null() {
+            outcome.hint = Self::count_out(visit, new, hash);
         }
         Ok(outcome)
     }
@@ -347,8 +391,7 @@ impl Core {
         if let Some(old) = unsafe { new.prev_mut().take() } {
             for place in 0..old.places() {
                 let item = old.item_at(place);
-                let same = |other: Raw| ptr::eq(other, item);
-                let both = || new.seek(old.hash_at(place), same).place.is_some();
+                let both = || new.seek_raw(old.hash_at(place), item).place.is_some();
                 if !item.is_null() && !both() {
                     take(item);
                 }

@@ -18,7 +18,7 @@
 //! line with an unused place: by T1 all that the shard has displaced lies before its end.
 //! **G2.** Whoever takes a shard's lock after a chunk of it was copied sees S (L2), and adds nothing to T. Whoever added to T before held the
 //! lock before, so the copier sees it. No sweep over all locks is needed, and nobody can be late.
-//! **G3.** Copying reads the place under the lock, looks for the same pointer in S, and adds it if it is not there, which the tags of its home tell as a rule (O4): no user code, no look at the
+//! **G3.** Copying closes the line (T8), reads the place under the lock, looks for the same pointer in S, and adds it if it is not there, which the tags of its home tell as a rule (O4): no user code, no look at the
 //! item, and doing it twice does nothing, for as long as T is linked. A copier that comes late finds under the lock that T is not: an item may
 //! have been replaced in S alone since, and copying it would bring it back.
 //! **G4.** S gets a successor only when its prev is null, and once null it stays null: never more than two tables.
@@ -43,7 +43,6 @@ use crate::reclaim::Visit;
 use crate::region::AllocError;
 use crate::sync::Ordering;
 use crate::sync::six::LANES;
-use std::ptr;
 
 impl Core {
     /// Places that each write moves at least (M8).
@@ -111,7 +110,7 @@ impl Core {
         line: usize,
         shard: usize,
     ) -> Result<(), Stop> {
-        old.row(line).each(|hash, item, birth| {
+        old.row(line).close(|hash, item, birth| {
             let ours = hash != EMPTY && shard_of(hash, self.settings.shard_bits) == shard;
             if ours { self.migrate_item(new, hash, item, birth, false) } else { Ok(()) }
         })
@@ -131,7 +130,7 @@ impl Core {
         if item.is_null() || new.try_add(shard, new.row(new.home(hash)), hash, item, birth) {
             return Ok(());
         }
-        let there = new.seek(hash, |other| ptr::eq(other, item));
+        let there = new.seek_raw(hash, item);
         if there.place.is_some() {
             return Ok(());
         }
@@ -179,7 +178,7 @@ impl Core {
         let merged = self.table(visit, bits, false, None)?;
         for from in [new, old] {
             let copied = from.rows().try_for_each(|row| {
-                row.each(|hash, item, birth| self.migrate_item(&merged, hash, item, birth, true))
+                row.close(|hash, item, birth| self.migrate_item(&merged, hash, item, birth, true))
             });
             if copied.is_err() {
                 // Under all locks the count is exact, and the table has room for twice as many.
@@ -254,19 +253,19 @@ impl Core {
     fn leave_at_once(&self, visit: &Visit<'_>, table: &Table, bits: u32) -> Result<(), AllocError> {
         let only = table.shard(0);
         let left = loop {
-            let bits = bits.max(self.settings.bits_for(only.live()));
+            let bits = bits.max(self.settings.bits_for(self.len()));
             let next = self.table(visit, bits, false, None)?;
             let _guard = only.lock();
             if !self.root.leads_to(table) {
                 return Ok(());
             }
-            // What was added before the lock may be too much.
-            if next.plan().room() < only.live() {
+            // What was added before the lock may be too much. Under the lock nothing comes, and what went may not be counted yet (L7).
+            if next.plan().room() < self.len() {
                 continue;
             }
             let each = |hash, item, birth| self.migrate_item(&next, hash, item, birth, true);
-            if table.rows().try_for_each(|row| row.each(each)).is_err() {
-                unreachable!("ItemSet: {} items do not fit into {next:?}", only.live());
+            if table.rows().try_for_each(|row| row.close(each)).is_err() {
+                unreachable!("ItemSet: {} items do not fit into {next:?}", self.len());
             }
             if !next.plan().small {
                 self.shards.hand_over(table.live_hashes());

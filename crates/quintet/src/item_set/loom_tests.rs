@@ -3,6 +3,7 @@
 //! Tables are as small as they get: one or two lines of two places, one chunk, one shard unless a test says otherwise. A key is its own hash.
 //! The test keeps a count of every item, so that one that was freed too early is seen and never touched.
 
+mod latch;
 mod small;
 
 use super::*;

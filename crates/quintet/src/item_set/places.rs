@@ -81,9 +81,15 @@ impl Table {
         }
     }
 
-    /// The same under the lock of the hash's shard: what is found stays until it is changed by the caller.
+    /// The same under the lock of the hash's shard: an emptied place stays empty until it is filled by the caller, and so does an unused one. What is found may be changed at once until
+    /// its line is latched or closed (T8).
     #[inline(always)]
-    pub(crate) fn seek(&self, hash: u32, same: impl Fn(Raw) -> bool) -> Sought {
+    pub(crate) fn seek(
+        &self,
+        hash: u32,
+        may_follow: impl Fn() -> bool,
+        same: impl Fn(Raw) -> bool,
+    ) -> Option<Sought> {
         let mut end = self.home(hash);
         let mut free = None;
         let mut looked_at = 1;
@@ -96,26 +102,38 @@ impl Table {
                 if self.hash_at(place) != hash {
                     continue;
                 }
-                // ORDERING: Acquire: the lock hands over what was stored under it; and retired items are compared by their address only.
+                // ORDERING: Acquire, as in `item_at`.
                 let item = line.item(lane_of(place)).load(Ordering::Acquire);
                 if item.is_null() {
                     free = free.or(Some(place));
-                } else if same(item) {
-                    let unused = Lanes::NONE;
-                    return Sought { place: Some(place), item, free: None, end, unused, looked_at };
+                    continue;
+                }
+                if !may_follow() {
+                    return None;
+                }
+                if same(item) {
+                    let (place, free, unused) = (Some(place), None, Lanes::NONE);
+                    return Some(Sought { place, item, free, end, unused, looked_at });
                 }
             }
             let unused = line.unused();
             if !unused.is_empty() {
                 let item = ptr::null_mut();
-                return Sought { place: None, item, free, end, unused, looked_at };
+                return Some(Sought { place: None, item, free, end, unused, looked_at });
             }
             end = self.line_after(end);
             looked_at += 1;
         }
     }
 
-    /// Puts another item, or null, into a place. The caller holds the lock of its shard.
+    /// The same for an item that is known by its address, which nobody follows.
+    #[inline(always)]
+    pub(crate) fn seek_raw(&self, hash: u32, item: Raw) -> Sought {
+        self.seek(hash, || true, |other| ptr::eq(other, item))
+            .unwrap_or_else(|| unreachable!("nothing forbids to compare addresses"))
+    }
+
+    /// Puts another item, or null, into a place. The caller may change it (T8).
     #[inline(always)]
     pub(crate) fn set(&self, place: usize, item: Raw, birth: Birth) {
         self.row(place >> LANE_BITS).fill(Lanes::only(lane_of(place)), item, birth);

@@ -30,16 +30,20 @@ impl<'t> Row<'t> {
         lanes.first_of(self.marks)
     }
 
-    /// Shows the hash, the item and the birth of every place that was ever used. The hash is EMPTY if another shard is just claiming the place, and the item may be null.
+    /// Closes the line, if a place of it was ever used, and shows the hash, the item and the birth of each that was. The hash is EMPTY if another shard is just claiming the place, and the item
+    /// may be null.
     #[inline(always)]
-    pub(super) fn each<E>(
+    pub(super) fn close<E>(
         self,
         mut show: impl FnMut(u32, Raw, Birth) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut lanes = self.line.used();
+        if !lanes.is_empty() {
+            self.line.latch().close();
+        }
         while !lanes.is_empty() {
             let mark = self.mark(lanes);
-            // ORDERING: Relaxed: who asks for marks holds the lock of their shard, or is alone (T3, T6). Acquire: partner is `fill`.
+            // ORDERING: Relaxed: who asks for marks holds the lock of their shard, or is alone (T3), and nobody changes them at once any more (T6). Acquire: partner is `fill`.
             let hash = mark.hash.load(Ordering::Relaxed);
             let birth = Birth::from_bits(mark.birth.load(Ordering::Relaxed));
             show(hash, self.line.first_item(lanes).load(Ordering::Acquire), birth)?;
@@ -66,7 +70,7 @@ impl<'t> Row<'t> {
         self.mark(lanes).hash.store(hash, Ordering::Relaxed);
     }
 
-    /// Puts an item, or null, into the first of some lanes. The caller holds the lock of its shard.
+    /// Puts an item, or null, into the first of some lanes. The caller may change it (T8).
     #[inline(always)]
     pub(super) fn fill(self, lanes: Lanes, item: Raw, birth: Birth) {
         // ORDERING: Relaxed (T6).

@@ -1,11 +1,13 @@
 //! The locks of the writers.
 //!
-//! **L1.** Whoever changes what a set says about a stored hash, or copies it, holds the lock of that hash's shard.
+//! **L1.** Whoever adds an item of a stored hash, or copies it, holds the lock of that hash's shard. What is there is changed by who holds the latch of its line (T8).
 //! **L2.** Tables are looked up after the lock was taken, never before: what the last owner saw is seen.
 //! **L3.** A thread that holds a lock waits only for locks of a higher number in the same row: that of the shard into whose range an item is displaced, or all of the row (`rebuild`). Where
 //! the ring of lines comes round, the number is lower: that lock is tried, and if it is not free the operation lets go and begins again.
 //! **L4.** User code under a lock is marked, per thread: a write to the same set from inside would wait for a lock of its own thread, and one to another set
 //! for a lock whose owner may wait for this one, crosswise. Any write to any set panics instead.
+//! **L7.** An item is counted in under the lock, before it can be found, and counted out in the books of the seat that took it out, afterwards: a removal writes to no line that others write,
+//! besides those of its place. Who reads the books first, and then what came, counts none too few.
 
 use super::word::shard_of;
 use crate::sync::prefetch::prefetch_write;
@@ -19,14 +21,12 @@ use std::ptr::{self, NonNull};
 /// The right to change a shard.
 pub(crate) type Locked<'s> = MutexGuard<'s, ()>;
 
-/// One shard: a lock, and the number of its items.
+/// One shard: a lock, and the number of items that came under it.
 #[derive(Debug)]
 pub(crate) struct Shard {
     lock: Mutex<()>,
-    /// Written under the lock.
-    live: AtomicUsize,
-    /// Written under the lock: removals so far.
-    removed: AtomicUsize,
+    /// Written under the lock: items that came. Those that went are in the books of the seats (L7).
+    came: AtomicUsize,
     /// Written under the lock: the table that `credit` is for. Only compared, never followed.
     table: AtomicPtr<()>,
     /// Written under the lock: places of that table that this shard may deal out without asking it.
@@ -120,25 +120,28 @@ impl Shards {
         })
     }
 
-    /// Items: exact when nobody writes, and not 0 when there are some.
-    pub(crate) fn live(&self) -> usize {
+    /// Items that came.
+    pub(crate) fn came(&self) -> usize {
         // In this order: what has left the one is found in the row (`hand_over`).
-        let few = self.one().map_or(0, Shard::live);
-        few + self.row().iter().map(|shard| shard.live()).sum::<usize>()
+        let few = self.one().map_or(0, Shard::came);
+        few + self.row().iter().map(|shard| shard.came()).sum::<usize>()
     }
 
     /// Counts the items of a small table, whose shard is locked, in the row from now on, which nobody else uses yet.
     pub(crate) fn hand_over(&self, hashes: impl Iterator<Item = u32>) {
         for shard in self.row() {
-            // ORDERING: Relaxed: see `Shard::live`. An attempt before this one may have counted in vain.
-            shard.live.store(0, Ordering::Relaxed);
+            // ORDERING: Relaxed: see `Shard::came`. An attempt before this one may have counted in vain.
+            shard.came.store(0, Ordering::Relaxed);
         }
+        let mut handed = 0;
         for hash in hashes {
             self.row()[shard_of(hash, self.bits)].count_in();
+            handed += 1;
         }
         if let Some(one) = self.one() {
-            // ORDERING: Release: who finds nothing here finds it in the row; partner: `Shard::live`.
-            one.live.store(0, Ordering::Release);
+            // What went stays with what came.
+            // ORDERING: Release: who does not find them here finds them in the row; partner: `Shard::came`.
+            one.came.store(one.came() - handed, Ordering::Release);
         }
     }
 }
@@ -209,8 +212,7 @@ impl Shard {
     fn new() -> Self {
         Self {
             lock: Mutex::new(()),
-            live: AtomicUsize::new(0),
-            removed: AtomicUsize::new(0),
+            came: AtomicUsize::new(0),
             table: AtomicPtr::new(ptr::null_mut()),
             credit: AtomicU32::new(0),
         }
@@ -233,29 +235,24 @@ impl Shard {
         prefetch_write(self);
     }
 
-    /// Items in this shard.
-    pub(crate) fn live(&self) -> usize {
+    /// Items that came here.
+    pub(crate) fn came(&self) -> usize {
         // ORDERING: Acquire: partner is `Shards::hand_over`. Otherwise a count; whoever wants it exact has joined the writers.
-        self.live.load(Ordering::Acquire)
+        self.came.load(Ordering::Acquire)
     }
 
-    /// Counts an item in. The caller holds the lock.
+    /// Counts an item in, before others can find it (L7). The caller holds the lock.
     #[inline(always)]
     pub(crate) fn count_in(&self) {
-        // ORDERING: Relaxed: one writer at a time (L1), see `live`.
-        self.live.store(self.live.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        // ORDERING: Relaxed: one writer at a time (L1), see `came`.
+        self.came.store(self.came.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    /// Counts an item out; true now and then, when it is worth asking whether the set has become too large for its items. To ask is to look at all shards: as a rule one
-    /// with no more than a `few` items asks. Where hashes are unequal, so that one shard has many and all others none, that one asks too, now and then.
-    #[inline(always)]
-    pub(crate) fn count_out(&self, few: usize) -> bool {
+    /// It did not come after all.
+    #[cold]
+    pub(crate) fn count_back(&self) {
         // ORDERING: Relaxed, as in `count_in`.
-        let live = self.live.load(Ordering::Relaxed) - 1;
-        self.live.store(live, Ordering::Relaxed);
-        let removed = self.removed.load(Ordering::Relaxed).wrapping_add(1);
-        self.removed.store(removed, Ordering::Relaxed);
-        removed % 32 == 0 && (live <= few || removed % 1024 == 0)
+        self.came.store(self.came.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
     }
 }
 
@@ -314,18 +311,6 @@ mod tests {
         assert_eq!(spent(table, 7), 7);
         shards[0].grant(table, 3);
         assert_eq!(spent(table, 7), 3);
-    }
-
-    /// To ask is to look at all shards: one that has many items does so seldom, one that has few does so soon.
-    #[test]
-    fn a_shard_asks_for_a_smaller_table_when_it_has_few_items() {
-        const ITEMS: usize = 4096;
-        let asked_with = |few| {
-            let shards = Shard::row(1);
-            (0..ITEMS).for_each(|_| shards[0].count_in());
-            (0..ITEMS).filter(|_| shards[0].count_out(few)).count()
-        };
-        assert_eq!([ITEMS, 320, 0].map(asked_with), [ITEMS / 32, 4 + 10, 4]);
     }
 }
 

@@ -17,7 +17,10 @@
 //! credit. What is left of it when the table is left may count once more for a table that comes to lie at the same address: a batch less one for each shard at most, which
 //! is a 16th part of the capacity for all of them.
 //! **T5.** A place is dealt out only if there is one. Asking a full table gives nothing, however often: the count runs on, in 64 bits.
-//! **T6.** Births are read and written under the shard's lock only.
+//! **T6.** A birth is read and written by who may change the item.
+//! **T8.** An item comes into an empty place only under the lock of its hash's shard. From there it goes, or is replaced, under the latch of its line, by whoever knows the table, until the line is
+//! *closed*; from then on under the shard's lock alone. Who copies a line closes it first, and so does a write that finds its item in an old table. So the latch needs no look at the root: what is changed under it was
+//! not copied yet. Who holds a latch waits for nothing, and takes no lock.
 //! **T7.** A table owns its successor until the root has moved on to it. If the root goes another way (`rebuild`), the successor is dropped
 //! with the table: whoever knew of it knew it from here, and is gone.
 
@@ -29,6 +32,7 @@ use super::word::{Birth, EMPTY};
 use crate::migrate::{Address, Election, FirstTouch, Leave, Link, Work};
 use crate::region::AllocError;
 use crate::region::heap::Buffer;
+use crate::sync::latch::Latch;
 use crate::sync::prefetch::prefetch_read;
 use crate::sync::six::{LANE_BITS, LANES, Lanes, Mark, Six};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Backoff, Ordering};
@@ -241,10 +245,23 @@ impl Table {
         self.capacity / 8
     }
 
-    /// If no shard has more than so many, it may be that few: twice the share of each.
-    #[inline(always)]
-    pub(crate) const fn few(&self) -> usize {
-        self.capacity >> (2 + self.plan.shard_bits)
+    /// Whether few items lie in some lines from this one on: fewer than one and a half times as many as there would be if the table was just
+    /// [sparse](Self::sparse_below).
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn seems_sparse(&self, hash: u32) -> bool {
+        const LOOKED_AT: usize = 8;
+        let looked_at = LOOKED_AT.min(self.lines.len());
+        let lines =
+            std::iter::successors(Some(self.home(hash)), |line| Some(self.line_after(*line)));
+        let items = |line: usize| {
+            // ORDERING: Relaxed: counted, not followed.
+            let there =
+                |lane: &usize| !self.line(line).item(*lane).load(Ordering::Relaxed).is_null();
+            (0..LANES).filter(there).count()
+        };
+        let found: usize = lines.take(looked_at).map(items).sum();
+        found * self.lines.len() <= looked_at * self.sparse_below() * 3 / 2
     }
 
     /// The numbers of its places; some stand for none.
@@ -377,6 +394,12 @@ impl Table {
         }
         // ORDERING: Acquire: partner is the Release in `Row::fill`: an item's content comes with its pointer.
         self.line(place >> LANE_BITS).item(lane_of(place)).load(Ordering::Acquire)
+    }
+
+    /// The latch of a place (T8).
+    #[inline(always)]
+    pub(super) fn latch_of(&self, place: usize) -> &Latch {
+        self.line(place >> LANE_BITS).latch()
     }
 
     /// The birth of the item at a place (T6).

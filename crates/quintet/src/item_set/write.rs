@@ -4,7 +4,7 @@ use super::at_once::{Taken, Wish};
 use super::core::{Hint, Outcome, Want};
 use super::inside::{Inside, KeyOf, expect};
 use super::item::Pointer;
-use super::shard::{Locked, Shard};
+use super::shard::Locked;
 use super::table::{Raw, Table};
 use super::{Equivalent, ItemSet};
 use crate::reclaim::Hold;
@@ -70,8 +70,9 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
     fn put_in(&self, table: &Table, wish: Wish) -> Option<&P::Item> {
         let core = &self.set().core;
         let Some(at) = core.come_to(table, wish.hash) else { return self.put_slowly(wish, None) };
+        at.prefetch_lock();
         if at.may_have(wish.hash) {
-            return self.put_over(table, at.shard, wish);
+            return self.put_over(table, wish);
         }
         match core.add_at_home(|| self.peek().upper(), table, at, wish) {
             Ok(guard) => {
@@ -84,11 +85,11 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
 
     /// The same where there may be an item of its key.
     #[inline(never)]
-    fn put_over(&self, table: &Table, shard: &Shard, wish: Wish) -> Option<&P::Item> {
+    fn put_over(&self, table: &Table, wish: Wish) -> Option<&P::Item> {
         let item = Unplaced::<P>(wish.item, PhantomData);
         // SAFETY: borrowed until the write has placed it.
         let same = ItemSet::<P, S>::item_matcher(unsafe { item.shown() });
-        match self.change_in(table, shard, wish, &same) {
+        match self.change_in(table, wish, &same) {
             Some(taken) => {
                 std::mem::forget(item);
                 self.answer(taken)
@@ -130,8 +131,8 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         same: &impl Fn(*mut ()) -> bool,
     ) -> Option<Taken> {
         self.at_hand(|table| {
-            let at = self.set().core.come_to(table, wish.hash)?;
-            self.change_in(table, at.shard, wish, same)
+            self.set().core.come_to(table, wish.hash)?;
+            self.change_in(table, wish, same)
         })
     }
 
@@ -140,7 +141,6 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
     fn change_in(
         &self,
         table: &Table,
-        shard: &Shard,
         wish: Wish,
         same: &impl Fn(*mut ()) -> bool,
     ) -> Option<Taken> {
@@ -150,7 +150,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
             prefetch_read(raw.wrapping_byte_add(size_of::<P::Item>().min(128) / 8 * 7));
         };
         let core = &self.set().core;
-        self.visit(|visit| core.change_at_once(visit, table, shard, wish, same, expect))
+        self.visit(|visit| core.change_at_once(visit, table, wish, same, expect))
     }
 
     /// Sees whether another size would fit better.

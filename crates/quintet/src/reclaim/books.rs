@@ -66,14 +66,14 @@ impl Books {
     /// Counts entries that came, or, below 0, went.
     #[inline(always)]
     pub fn add(&self, change: i64) {
-        // ORDERING: Relaxed: a statistic with one writer (A1).
-        self.live.store(self.live.load(Ordering::Relaxed) + change, Ordering::Relaxed);
+        // ORDERING: Relaxed: our own store (A1). Release: who reads that an entry went knows that it had come; partner: `live`.
+        self.live.store(self.live.load(Ordering::Relaxed) + change, Ordering::Release);
     }
 
     /// Entries that this seat has seen come, less those it has seen go.
     pub fn live(&self) -> i64 {
-        // ORDERING: Relaxed, as in `add`.
-        self.live.load(Ordering::Relaxed)
+        // ORDERING: Acquire: partner is `add`.
+        self.live.load(Ordering::Acquire)
     }
 
     /// Counts a slot of `table` as used; a full batch is handed out to be reported.

@@ -8,6 +8,7 @@
 //! | [`line`] | [`Line`]: a cache line of words, looked over at once |
 //! | [`quad`] | [`Quad`](quad::Quad): four keys and their values on one cache line |
 //! | [`six`] | [`Six`](six::Six): six tags and their items on one cache line |
+//! | [`latch`] | [`Latch`](latch::Latch): the lock of a line, in the line |
 //! | [`lazy`] | [`LazyArc`]: shared, and made at the first use |
 //! | [`padded`] | [`CachePadded`]: one value, its own cache lines |
 //! | [`backoff`] | [`Backoff`]: spin, then yield |
@@ -40,6 +41,7 @@ pub(crate) use self::shuttle::schedules;
 pub(crate) mod backoff;
 pub(crate) mod barrier;
 pub(crate) mod fork;
+pub(crate) mod latch;
 pub(crate) mod lazy;
 pub(crate) mod line;
 pub(crate) mod padded;

@@ -1,16 +1,17 @@
-//! One cache line of a table of items: six tags and six items; and what writers know of each place besides.
+//! One cache line of a table of items: six tags, a latch and six items; and what writers know of each place besides.
 //!
 //! ```text
-//!   byte 0             12   16                                              64
-//!        [ t t t t t t | -- | item   item   item   item   item   item ]
+//!   byte 0             12  14  16                                              64
+//!        [ t t t t t t | l | - | item   item   item   item   item   item ]
 //! ```
 //!
 //! **V1.** Every access to a lane is atomic by itself; a look at all tags at once is one load per tag in no order among
 //! themselves, each an Acquire load. On x86-64 it is one aligned vector load, which the processor does not tear within a lane, written in assembly since
 //! Rust has no atomic vectors.
-//! **V2.** Zero bytes are a line of EMPTY tags and null items. The two tags behind the sixth are 0 for ever, and count as nothing: who looks for
-//! [`NO_TAG`] masks them out, and nobody looks for it as the tag of an item ([`Six::lanes_of`]). So all [`Lanes`] are lanes of a line.
+//! **V2.** Zero bytes are a line of EMPTY tags and null items. Behind the sixth tag lie the latch, whose states are even (Y3), and a spare that is 0 for ever, and count as nothing: who looks for
+//! [`NO_TAG`] masks them out, and tags of items are odd ([`Six::lanes_of`]). So all [`Lanes`] are lanes of a line.
 
+use super::latch::Latch;
 use super::{AtomicPtr, AtomicU16, AtomicU32, MODEL};
 
 /// Lanes of a line: fewer under a model checker, so that lines are full sooner.
@@ -26,7 +27,9 @@ pub(crate) const NO_TAG: u16 = 0;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Six {
-    tags: [AtomicU16; 1 << LANE_BITS],
+    tags: [AtomicU16; LANES],
+    latch: Latch,
+    spare: u16,
     items: [AtomicPtr<()>; LANES],
 }
 
@@ -95,6 +98,8 @@ impl Six {
     pub(crate) fn new() -> Self {
         Self {
             tags: std::array::from_fn(|_| AtomicU16::new(NO_TAG)),
+            latch: Latch::new(),
+            spare: 0,
             items: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())),
         }
     }
@@ -102,6 +107,12 @@ impl Six {
     #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
     pub(crate) fn tag(&self, lane: usize) -> &AtomicU16 {
         &self.tags[lane]
+    }
+
+    /// The lock of this line.
+    #[inline(always)]
+    pub(crate) fn latch(&self) -> &Latch {
+        &self.latch
     }
 
     #[inline(always)]
@@ -121,10 +132,10 @@ impl Six {
         lanes.first_of(&self.items)
     }
 
-    /// The lanes with this tag, which is not [`NO_TAG`] (V1, V2): callers take it from a stored hash, whose lowest bit is set. No branch depends on them.
+    /// The lanes with this tag, which is odd (V1, V2): callers take it from a stored hash, whose lowest bit is set. No branch depends on them.
     #[inline(always)]
     pub(crate) fn lanes_of(&self, tag: u16) -> Lanes {
-        debug_assert_ne!(tag, NO_TAG);
+        debug_assert_eq!(tag % 2, 1);
         Lanes(self.look(tag))
     }
 
@@ -143,7 +154,7 @@ impl Six {
     /// Both: the lanes with this tag, and those that were never used.
     #[inline(always)]
     pub(crate) fn lanes_of_and_unused(&self, tag: u16) -> (Lanes, Lanes) {
-        debug_assert_ne!(tag, NO_TAG);
+        debug_assert_eq!(tag % 2, 1);
         let (lanes, unused) = self.look_for_both(tag);
         (Lanes(lanes), Lanes(unused & Lanes::ALL))
     }
@@ -250,16 +261,17 @@ mod tests {
         }
         let line = Six::new();
         assert_eq!(list(line.unused()), [0, 1, 2, 3, 4, 5]);
-        for (lane, tag) in [7, u16::MAX, 7, 1 << 15, 7].into_iter().enumerate() {
+        line.latch().close();
+        for (lane, tag) in [7, u16::MAX, 7, 1 << 15 | 1, 7].into_iter().enumerate() {
             line.tag(lane).store(tag, Ordering::Relaxed);
         }
         assert_eq!(list(line.lanes_of(7)), [0, 2, 4]);
         assert_eq!(list(line.lanes_of(u16::MAX)), [1]);
-        assert_eq!(list(line.lanes_of(1 << 15)), [3]);
-        assert_eq!(list(line.lanes_of(8)), [0; 0]);
-        assert_eq!(list(line.unused()), [5], "the spare tags count as nothing");
+        assert_eq!(list(line.lanes_of(1 << 15 | 1)), [3]);
+        assert_eq!(list(line.lanes_of(9)), [0; 0]);
+        assert_eq!(list(line.unused()), [5], "the latch and the spare count as nothing");
         assert_eq!(list(line.used()), [0, 1, 2, 3, 4]);
-        for (tag, lanes) in [(7, vec![0, 2, 4]), (u16::MAX, vec![1]), (8, vec![])] {
+        for (tag, lanes) in [(7, vec![0, 2, 4]), (u16::MAX, vec![1]), (9, vec![])] {
             let (same, unused) = line.lanes_of_and_unused(tag);
             assert_eq!((list(same), list(unused)), (lanes, vec![5]));
         }
