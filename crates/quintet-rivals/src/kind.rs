@@ -1,4 +1,4 @@
-//! What the tables hold: the two kinds of entries that every race uses.
+//! What the tables hold: the kinds of entries that the races use.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -93,6 +93,38 @@ impl Kind for Words {
     }
 }
 
+/// `u64` to 24 bytes.
+#[derive(Debug)]
+pub struct Triples;
+
+impl Kind for Triples {
+    type Key = u64;
+    type Query = u64;
+    type Value = [u64; 3];
+    type Keys = Vec<u64>;
+
+    fn keys(indices: impl Iterator<Item = u64>) -> Vec<u64> {
+        Words::keys(indices)
+    }
+    #[inline(always)]
+    fn ask<R>(index: u64, f: impl FnOnce(&u64) -> R) -> R {
+        Words::ask(index, f)
+    }
+    #[inline(always)]
+    fn own(query: &u64) -> u64 {
+        *query
+    }
+    #[inline(always)]
+    fn value_of(query: &u64, version: u64) -> [u64; 3] {
+        let word = Words::value_of(query, version);
+        [word, version, word]
+    }
+    #[inline(always)]
+    fn is_of(query: &u64, value: &[u64; 3]) -> bool {
+        Words::is_of(query, &value[0]) && value[0] == value[2]
+    }
+}
+
 /// `String` keys of 21 bytes, looked up by `&str`, to values of 64 bytes.
 #[derive(Debug)]
 pub struct Texts;
@@ -167,6 +199,8 @@ mod tests {
         for version in [0, 1, 255, 256] {
             assert!(Words::matches(7, &Words::value(7, version)));
             assert!(!Words::matches(8, &Words::value(7, version)));
+            assert!(Triples::matches(7, &Triples::value(7, version)));
+            assert!(!Triples::matches(8, &Triples::value(7, version)));
             assert!(Texts::matches(7, &Texts::value(7, version)));
             assert!(!Texts::matches(8, &Texts::value(7, version)));
         }

@@ -10,6 +10,7 @@ mod controls;
 mod inherit;
 mod item;
 mod linear;
+mod map;
 mod reclaim;
 mod rivals;
 mod seen;
@@ -59,6 +60,7 @@ fn families() -> Vec<Family> {
         Family { name: "twin", checks: twin::checks() },
         Family { name: "word", checks: word::checks() },
         Family { name: "item", checks: item::checks() },
+        Family { name: "map", checks: map::checks() },
         Family { name: "tier-map", checks: tier_map::checks() },
         #[cfg(target_os = "linux")]
         Family { name: "cache", checks: cache::checks() },

@@ -7,6 +7,7 @@
 //! | `outside`, `handle`, `lend` | the operations of the map itself and of a [`Handle`], and the [`Ref`]s they lend |
 //! | `inside` | the same inside a section: [`Pin`], [`QuietHandle`], and plain references |
 //! | `entry` | what is asked of one key, carried out by the last call |
+//! | `flight`, `compute` | one maker for a value, and those who wait for it |
 //! | `set` | [`HashSet`]: the keys alone |
 //! | `exclusive` | what the only owner may do |
 //! | `iter`, `traits`, `serde`, `builder` | walks; what collections do, too; settings |
@@ -14,8 +15,10 @@
 
 mod act;
 mod builder;
+mod compute;
 mod entry;
 mod exclusive;
+mod flight;
 mod handle;
 mod inside;
 mod iter;
@@ -27,13 +30,14 @@ mod serde;
 mod set;
 mod traits;
 
-#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
-mod tests;
+#[cfg(all(test, quintet_shuttle))]
+mod shuttle_tests;
 
 pub use crate::item_set::{Equivalent, ItemSetStats as HashMapStats, MappedRef, Offline};
 pub use builder::HashMapBuilder;
 pub use entry::{Change, Entry, Then, Untouched, Way};
 pub use exclusive::{IterMut, ValuesMut};
+pub use flight::WaitError;
 pub use handle::Handle;
 pub use inside::{Inside, Pin, QuietHandle};
 pub use iter::{
@@ -48,10 +52,12 @@ use crate::hasher::DefaultHashBuilder;
 use crate::home::Home;
 use crate::item_set::{self, ItemSet};
 use crate::reclaim::Pinned;
-use crate::sync::const_where_possible;
+use crate::sync::{LazyArc, const_where_possible};
 use crate::vocabulary::Fallible;
+use flight::Flights;
 use pair::{Pair, Pairs};
 use std::hash::BuildHasher;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 /// A concurrent map from keys to values of any types.
@@ -120,6 +126,7 @@ use std::sync::Arc;
 ///
 /// Readers never wait. A writer waits for writers of the same shard, never for user code: no closure runs under a lock, so there is nothing that could
 /// deadlock. Closures of [`update`](Self::update), [`compute`](Self::compute) and their kin are `FnMut`: they may run again, if another thread has come between. Holding a reference blocks nobody.
+/// [`get_or_compute`](Self::get_or_compute) alone waits for user code: that of the one who makes the value.
 ///
 /// # Growth
 ///
@@ -141,7 +148,13 @@ use std::sync::Arc;
 #[doc(alias = "ConcurrentHashMap")]
 pub struct HashMap<K: Key, V: Value, S = DefaultHashBuilder> {
     pairs: Pairs<K, V, S>,
+    /// Values that are being made.
+    flights: LazyArc<Flights<K>>,
 }
+
+// A panic of user code leaves the map as it was before the operation.
+impl<K: Key, V: Value, S> UnwindSafe for HashMap<K, V, S> {}
+impl<K: Key, V: Value, S> RefUnwindSafe for HashMap<K, V, S> {}
 
 impl<K: Key, V: Value> HashMap<K, V> {
     const_where_possible! {
@@ -182,7 +195,7 @@ impl<K: Key, V: Value, S> HashMap<K, V, S> {
     const_where_possible! {
         /// A map of what is in a set.
         fn over(pairs: Pairs<K, V, S>) -> Self {
-            Self { pairs }
+            Self { pairs, flights: LazyArc::new() }
         }
     }
 

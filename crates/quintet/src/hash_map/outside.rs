@@ -172,7 +172,7 @@ macro_rules! writes {
 
             /// The value of `key`; if there is none, the one that `make` returns. `make` runs with no lock held, so that it may use
             /// the map; if another thread stores a value of this key first, that one is returned and the one just made is dropped. Several threads may run
-            /// `make` for one key at once: nobody waits for anybody's. Where that is too dear, `get_or_compute` has one maker.
+            /// `make` for one key at once: nobody waits for anybody's. Where that is too dear, [`get_or_compute`](Self::get_or_compute) has one maker.
             #[doc(alias = "or_insert_with")]
             pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Ref<'_, K, V> {
                 expect(self.fallible().get_or_insert_with(key, make))

@@ -2,6 +2,7 @@
 
 pub(crate) mod cache;
 mod item;
+mod map;
 mod reclaim;
 mod region;
 mod rivals;
@@ -20,6 +21,7 @@ pub(crate) fn all() -> Vec<Family> {
         rivals::family(),
         word::family(),
         item::family(),
+        map::family(),
         twin::family(),
         tier_map::family(),
         cache::family(),

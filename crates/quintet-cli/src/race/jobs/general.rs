@@ -7,7 +7,7 @@ use super::window::Window;
 use crate::race::crew::crew;
 use crate::race::family::{Bench, Measure, Role, Table, Workload};
 use quintet_rivals::general::{Access, BATCH, Map};
-use quintet_rivals::{Kind, Texts, Words};
+use quintet_rivals::{Kind, Texts, Triples, Words};
 
 const fn rate(
     name: &'static str,
@@ -42,6 +42,15 @@ pub(crate) const WORKLOADS: &[Workload] = &[
     rate("update-str", "text", "update-str", "overwrite 64-byte values under String keys"),
     rate("mix90-str", "half-text", "mix90-str", "mix90 with String keys: every insert allocates, every remove frees"),
     rate("grow-str", "grow-text", "grow-str", "growth with entries of 88 bytes and a heap key"),
+];
+
+/// What maps of 24-byte values are measured by.
+#[rustfmt::skip]
+pub(crate) const WIDE: &[Workload] = &[
+    rate("hit-24b", "wide", "hit-24b", "get of 24 bytes: plain data that is too long for a word"),
+    rate("update-24b", "wide", "update-24b", "overwrite 24 bytes: in place, or a new allocation per write?"),
+    rate("mix90-24b", "half-wide", "mix90-24b", "mix90 with 24-byte values"),
+    rate("grow-24b", "grow-wide", "grow-24b", "growth with entries of 32 bytes"),
 ];
 
 impl Table {
@@ -86,6 +95,19 @@ pub(crate) fn start_both<T: Kind, M: Map<T>, N: Map<Texts>>(
         "half-text" => Some(Box::new(Mixed::<Texts, N>::new(keys))),
         "grow-text" => Some(Box::new(Grow::<Texts, N>::new())),
         _ => start::<T, M>(stage, keys),
+    }
+}
+
+/// The same with a map of 24-byte values in the stages of those.
+pub(crate) fn start_three<M: Map<Words>, W: Map<Triples>, N: Map<Texts>>(
+    stage: &str,
+    keys: u64,
+) -> Option<Box<dyn Bench>> {
+    match stage {
+        "wide" => Some(Box::new(Steady::<Triples, W>::new(keys))),
+        "half-wide" => Some(Box::new(Mixed::<Triples, W>::new(keys))),
+        "grow-wide" => Some(Box::new(Grow::<Triples, W>::new())),
+        _ => start_both::<Words, M, N>(stage, keys),
     }
 }
 

@@ -3,6 +3,7 @@
 #[cfg(target_os = "linux")]
 pub(crate) mod cache;
 pub(crate) mod item;
+pub(crate) mod map;
 pub(crate) mod reclaim;
 pub(crate) mod tier_map;
 pub(crate) mod twin;
