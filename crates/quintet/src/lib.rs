@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | values of any type, shared by threads | [`ItemSet`] | readers never lock; writers lock one of many shards; growth is spread over writes |
 //! | integers, ids, counters | [`WordMap`] | any `u64` to any `u64`, one cache line per operation, growth paid a few entries at a time |
+//! | small plain data: numbers, ids, positions | [`CopyMap`] | keys and values inline, up to 48 bytes; a hit is a cache line or two, copied without a lock |
 //! | a table read all the time, changed now and then | [`TwinMap`] | two copies: a read costs what a plain `hashbrown` read costs |
 //! | a set that only grows | [`SeenSet`] | every record gets an id once; all threads help to grow it |
 //! | a cache that several processes share | [`TierCache`] | LRU in shared memory that survives `kill -9` of any process |
