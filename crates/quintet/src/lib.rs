@@ -5,6 +5,7 @@
 //! | keys and values of any type, shared by threads | [`HashMap`] | readers never lock, and what they hold blocks nobody; writers lock one of many shards; growth is spread over writes |
 //! | records that carry their own key | [`ItemSet`] | the same engine; the key is kept once |
 //! | integers, ids, counters | [`WordMap`] | any `u64` to any `u64`, one cache line per operation, growth paid a few entries at a time |
+//! | small plain data: numbers, ids, positions | [`CopyMap`] | keys and values inline, up to 48 bytes; a hit is a cache line or two, copied without a lock |
 //! | a table read all the time, changed now and then | [`TwinMap`] | two copies: a read costs what a plain `hashbrown` read costs |
 //! | a set that only grows | [`SeenSet`] | every record gets an id once; all threads help to grow it |
 //! | a cache that several processes share | [`TierCache`] | LRU in shared memory that survives `kill -9` of any process |

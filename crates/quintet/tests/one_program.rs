@@ -2,7 +2,7 @@
 //!
 //! The programs are held against each other: what a table has at all, it calls by the name that the others use, in the same place. A line that a table has not is left out.
 
-use quintet::{Compute, HashMap, ItemSet, SeenSet, TwinMap, WordMap};
+use quintet::{Compute, CopyMap, HashMap, ItemSet, SeenSet, TwinMap, WordMap};
 use std::sync::Arc;
 use std::thread;
 
@@ -92,6 +92,50 @@ fn hash_map() {
     table.clear();
     assert!(table.is_empty());
     assert!(table.fallible().insert(1, 10).unwrap().is_none());
+}
+
+#[test]
+fn copy_map() {
+    let table = Arc::new(CopyMap::<u64, u64>::builder().capacity(100).build());
+    assert_eq!(table.insert(1, 10), None);
+    assert_eq!(table.insert(1, 11), Some(10));
+    assert_eq!(table.get(&1), Some(11));
+    assert!(table.contains_key(&1));
+    assert_eq!(table.insert_new(1, 12).unwrap_err().current, 11);
+    assert_eq!(table.get_or_insert_with(2, || 20), 20);
+    assert_eq!(table.update(&2, |value| value + 1), Some(21));
+    assert_eq!(table.update_or_insert_with(3, |value| value + 1, || 30), 30);
+    let done = table.compute(3, |_| Compute::Remove);
+    assert_eq!((done.before, done.after), (Some(30), None));
+    assert_eq!(table.remove_if(&2, |value| value == 0), Err(21));
+    assert_eq!(table.remove(&2), Some(21));
+    thread::scope(|scope| {
+        for part in 0..4 {
+            let table = &table;
+            scope.spawn(move || {
+                let handle = table.handle();
+                for step in 0..25 {
+                    handle.insert(part * 25 + step, 1);
+                }
+            });
+        }
+    });
+    let handle = table.owned_handle();
+    assert!(thread::spawn(move || handle.contains_key(&99)).join().unwrap());
+    let pin = table.pin();
+    assert_eq!((pin.get(&7), pin.get(&8)), (Some(1), Some(1)));
+    drop(pin);
+    assert_eq!(table.insert_many([(100, 1), (101, 1)]), 2);
+    assert_eq!(table.remove_many([100, 101]), 2);
+    assert_eq!(table.iter().count(), 100);
+    assert_eq!((&*table).into_iter().map(|(_, value)| value).sum::<u64>(), 100);
+    table.retain(|key, _| key < 50);
+    assert_eq!(table.len(), 50);
+    table.reserve(1_000);
+    assert!(table.capacity() >= 1_050 && table.memory_bytes() > 0);
+    table.clear();
+    assert!(table.is_empty());
+    assert_eq!(table.fallible().insert(1, 10), Ok(None));
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! The page "operations by table" against the tables: what it says is there compiles, and what it says is not there is not.
 
-use quintet::{Compute, HashMap, HashSet, ItemSet, SeenPrints, SeenSet, TwinMap, WordMap};
+use quintet::{Compute, CopyMap, HashMap, HashSet, ItemSet, SeenPrints, SeenSet, TwinMap, WordMap};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 type Maps = HashMap<u64, u64>;
 type Sets = HashSet<u64>;
 type Words = WordMap<u64, u64>;
+type Copies = CopyMap<u64, u64>;
 type Items = ItemSet<Box<(u64, u64)>>;
 type Twins = TwinMap<u64, u64>;
 type Seen = SeenSet<u64>;
@@ -64,6 +65,13 @@ fn in_code() -> Vec<(&'static str, Vec<&'static str>, Vec<&'static str>)> {
         len(), is_empty(), capacity(), reserve(1), try_reserve(1), shrink_to_fit(), memory_bytes(), stats(), flush(),
         fallible(), handle(), pin(), owned_handle(), builder);
     let word_not = has_not!(Words; contains, quiet_handle);
+    let copy = has!(map: Copies; get(&1), contains_key(&1), insert(1, 2), insert_new(1, 2), get_or_insert(1, 2),
+        get_or_insert_with(1, || 2), update(&1, |v| v), update_or_insert(1, |v| v, 2), update_or_insert_with(1, |v| v, || 2),
+        compute(1, |_| Compute::Keep), compare_exchange(&1, 2, 3), remove(&1), remove_if(&1, |_| true), retain(|_, _| true),
+        clear(), drain(), get_many(&[1], &mut [None]), contains_many(&[1], &mut [false]), insert_many([(1, 2)]), remove_many([1]), iter(), keys(), values(),
+        len(), is_empty(), capacity(), reserve(1), try_reserve(1), shrink_to_fit(), memory_bytes(), stats(), flush(),
+        fallible(), handle(), pin(), owned_handle(), builder);
+    let copy_not = has_not!(Copies; contains, quiet_handle);
     let item = has!(set: Items; get(&1), contains(&1), insert((1, 2)), insert_new((1, 2)), get_or_insert((1, 2)),
         get_or_insert_with(&1, || (1, 2)), update(&1, |i| (1, i.1)), update_or_insert(|i| (1, i.1), (1, 2)),
         update_or_insert_with(&1, |i| (1, i.1), || (1, 2)), compute(&1, |_| Compute::Keep), compare_exchange(&(1, 2), (1, 3)),
@@ -88,6 +96,7 @@ fn in_code() -> Vec<(&'static str, Vec<&'static str>, Vec<&'static str>)> {
         ("`HashMap`", map, map_not),
         ("`HashSet`", set, set_not),
         ("`WordMap`", word, word_not),
+        ("`CopyMap`", copy, copy_not),
         ("`ItemSet`", item, item_not),
         ("`TwinMap`", twin, twin_not),
         ("`SeenSet`", seen, seen_not),

@@ -2,7 +2,7 @@
 #![cfg(not(any(quintet_loom, quintet_shuttle)))] // constants that a model checker cannot make
 
 use quintet::item_set::Keyed;
-use quintet::{HashMap, HashSet, ItemSet, SeenPrints, SeenSet, TwinMap, TwinSet, WordMap};
+use quintet::{CopyMap, HashMap, HashSet, ItemSet, SeenPrints, SeenSet, TwinMap, TwinSet, WordMap};
 use quintet_testkit::alloc::Shredder;
 use std::sync::Barrier;
 
@@ -21,6 +21,7 @@ impl Keyed for Record {
 static MAP: HashMap<u64, u64> = HashMap::new();
 static SET: HashSet<u64> = HashSet::new();
 static WORDS: WordMap<u64, u64> = WordMap::new();
+static COPIES: CopyMap<u64, u64> = CopyMap::new();
 static ITEMS: ItemSet<Box<Record>> = ItemSet::new();
 static SEEN: SeenSet<u64> = SeenSet::new();
 static PRINTS: SeenPrints = SeenPrints::new();
@@ -81,11 +82,15 @@ fn small_tables_are_small() {
     assert!(size_of::<WordMap<u64, u64>>() <= EMPTY, "{}", size_of::<WordMap<u64, u64>>());
     assert!(size_of_val(&MAP) <= EMPTY, "{}", size_of_val(&MAP));
     assert!(size_of_val(&SET) <= EMPTY, "{}", size_of_val(&SET));
+    assert!(size_of_val(&COPIES) <= EMPTY, "{}", size_of_val(&COPIES));
     assert!(size_of_val(&ITEMS) <= EMPTY, "{}", size_of_val(&ITEMS));
     assert!(size_of_val(&TWINS) <= EMPTY, "{}", size_of_val(&TWINS));
     assert!(size_of_val(&TWIN_SET) <= EMPTY, "{}", size_of_val(&TWIN_SET));
     let ((), unused) = bytes(|| {
         assert!(WORDS.is_empty() && ITEMS.is_empty() && MAP.is_empty() && SET.is_empty());
+        assert!(COPIES.is_empty());
+        assert!(COPIES.get(&1).is_none() && COPIES.iter().next().is_none());
+        drop(CopyMap::<u64, [u64; 3]>::new());
         assert!(TWINS.is_empty() && TWINS.get(&1).is_none() && !TWIN_SET.contains("a"));
         drop((TwinMap::<u64, u64>::new(), TwinSet::<u64>::new()));
         drop((WordMap::<u64, u64>::new(), ItemSet::<Box<Record>>::new()));
@@ -97,6 +102,11 @@ fn small_tables_are_small() {
     });
     assert!(first <= ONE && further <= FURTHER, "WordMap: {first}, {further}");
     println!("WordMap: {first} bytes with one entry, {further} more with each further thread");
+    let (first, further) = first_and_further(CopyMap::<u64, u64>::new, |map, key| {
+        map.insert(key, key);
+    });
+    assert!(first <= ONE && further <= FURTHER, "CopyMap: {first}, {further}");
+    println!("CopyMap: {first} bytes with one entry, {further} more with each further thread");
     let (first, further) = first_and_further(ItemSet::<Box<Record>>::new, |set, key| {
         set.insert(Record(key));
     });

@@ -161,6 +161,10 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         hash: u64,
         same: impl Fn(&K) -> bool,
     ) -> Option<Entry> {
+        // Without a table there is nothing to enter for: a map that is not used allocates nothing.
+        if self.root.is_empty() {
+            return None;
+        }
         let section = access.section();
         loop {
             if let Ok(entry) = self.try_get(&section, hash, &same) {
@@ -205,21 +209,38 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         mut decide: impl FnMut(Option<V>) -> Compute<V>,
     ) -> Result<Computed<V>, AllocError> {
         let section = access.section();
+        let done = match self.change_at_home::<BLIND>(&section, hash, key, &same, &mut decide) {
+            Some(done) => done,
+            None => self.change_slowly::<BLIND>(&section, hash, key, &same, &mut decide)?,
+        };
+        let (done, due) = done;
+        if due != Due::Nothing {
+            self.consider(&section, due);
+        }
+        drop(section);
+        // SAFETY: the operation was inside of the domain.
+        if unsafe { self.domain.is_returning_in_use() } {
+            self.domain.return_piece();
+        }
+        Ok(done)
+    }
+
+    /// The same in every case.
+    #[cold]
+    #[inline(never)]
+    fn change_slowly<const BLIND: bool>(
+        &self,
+        visit: &Visit<'_>,
+        hash: u64,
+        key: Option<K>,
+        same: &impl Fn(&K) -> bool,
+        decide: &mut impl FnMut(Option<V>) -> Compute<V>,
+    ) -> Result<(Computed<V>, Due), AllocError> {
         loop {
-            match self.try_change::<BLIND>(&section, hash, key, &same, &mut decide) {
-                Ok((done, due)) => {
-                    if due != Due::Nothing {
-                        self.consider(&section, due);
-                    }
-                    drop(section);
-                    // SAFETY: the operation was inside of the domain.
-                    if unsafe { self.domain.is_returning_in_use() } {
-                        self.domain.return_piece();
-                    }
-                    return Ok(done);
-                }
+            match self.try_change::<BLIND>(visit, hash, key, same, decide) {
+                Ok(done) => return Ok(done),
                 Err(Stop::Restart) => {}
-                Err(Stop::NoTable) => self.first_table(&section, self.settings.first_bits)?,
+                Err(Stop::NoTable) => self.first_table(visit, self.settings.first_bits)?,
                 Err(Stop::Alloc(error)) => return Err(error),
             }
         }
@@ -363,6 +384,9 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
 
     /// Entries: exact when nobody writes.
     pub(super) fn len(&self) -> usize {
+        if self.root.is_empty() {
+            return 0;
+        }
         let section = self.domain.pin();
         loop {
             if let Ok(table) = self.root.follow(&section) {

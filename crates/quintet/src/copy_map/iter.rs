@@ -59,6 +59,9 @@ impl<K: Plain + Hash + Eq, V: Plain> Walk<K, V> {
 
     /// Looks at some hashes from `from` on. Returns the last of them.
     fn look<S: BuildHasher>(&mut self, core: &Core<K, V, S>, from: u64) -> u64 {
+        if core.root.is_empty() {
+            return u64::MAX;
+        }
         let section = core.domain.pin();
         loop {
             self.met.clear();

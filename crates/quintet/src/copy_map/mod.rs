@@ -8,6 +8,7 @@
 //! | `spill` | the list of a shard |
 //! | `shard` | the writers' locks |
 //! | `core` | lookups along the chain of tables, and changes |
+//! | `at_home` | the usual case of a change, in few instructions |
 //! | `grow` | when a table is left, and how everybody moves on |
 //! | `operations` | what each operation does, for every way in |
 //! | `methods`, `fallible` | the operations, written into the map, its handles and its guards |
@@ -18,6 +19,7 @@
 #[doc = include_str!("../../docs/copy_map.md")]
 pub mod algorithm {}
 
+mod at_home;
 mod bucket;
 mod builder;
 mod core;

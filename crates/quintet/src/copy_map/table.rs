@@ -341,7 +341,7 @@ impl<K: Plain, V: Plain> Table<K, V> {
         if Bucket::<K, V>::BYTES > 64 {
             prefetch_read(bucket.address().wrapping_add(64));
         }
-        let (header, met) = self.ask(bucket, tag_of(hash), &same).ok()?;
+        let (header, met) = self.ask(bucket, hash, &same).ok()?;
         match met {
             Some((_, entry)) => Some(Some(entry)),
             None if header.is_passed() || self.is_left() => None,
@@ -351,14 +351,14 @@ impl<K: Plain, V: Plain> Table<K, V> {
 
     /// Asks one bucket for a key: its header, and the lane with the key.
     #[inline(always)]
-    fn ask(
+    pub(super) fn ask(
         &self,
         bucket: Bucket<'_, K, V>,
-        tag: u8,
+        hash: u64,
         same: &impl Fn(&K) -> bool,
     ) -> Result<(Header, Option<(usize, Entry)>), Disturbed> {
         let header = bucket.header();
-        for lane in bucket.lanes_of(header, tag) {
+        for lane in bucket.lanes_of(header, tag_of(hash)) {
             let entry = bucket.read(header, lane)?;
             // SAFETY: packed by whoever filled the lane, and read at one moment (P2).
             let key = unsafe { Shape::<K, V>::key(&entry) };
@@ -378,7 +378,7 @@ impl<K: Plain, V: Plain> Table<K, V> {
         hash: u64,
         same: &impl Fn(&K) -> bool,
     ) -> (Header, Option<(usize, Entry)>) {
-        match self.ask(bucket, tag_of(hash), same) {
+        match self.ask(bucket, hash, same) {
             Ok(answer) => answer,
             Err(_) => self.ask_again(bucket, hash, same),
         }
@@ -395,7 +395,7 @@ impl<K: Plain, V: Plain> Table<K, V> {
         let mut backoff = Backoff::new();
         for _ in 0..PATIENCE {
             backoff.snooze();
-            if let Ok(answer) = self.ask(bucket, tag_of(hash), same) {
+            if let Ok(answer) = self.ask(bucket, hash, same) {
                 return answer;
             }
         }
@@ -548,8 +548,7 @@ impl<K: Plain, V: Plain> Table<K, V> {
         let steps = match place {
             Place::Lane { step, lane } => {
                 self.bucket_on_way(hash, step).clear(lane);
-                let shard = self.shard(hash);
-                shard.set_used(self.plan.id, shard.used(self.plan.id).saturating_sub(1));
+                self.count_lane_out(self.shard(hash));
                 step
             }
             Place::Slot(slot) => {
@@ -558,6 +557,34 @@ impl<K: Plain, V: Plain> Table<K, V> {
             }
         };
         self.count_passed(hash, steps, false);
+    }
+
+    /// A lane of a shard's range is free again.
+    #[inline(always)]
+    pub(super) fn count_lane_out(&self, shard: &Shard) {
+        shard.set_used(self.plan.id, shard.used(self.plan.id).saturating_sub(1));
+    }
+
+    /// Fills a free lane. Returns how many lanes of the shard's range are used then.
+    #[inline(always)]
+    fn fill(&self, shard: &Shard, number: usize, lane: usize, hash: u64, entry: &Entry) -> usize {
+        if let Some(hashes) = &self.hashes {
+            // ORDERING: Relaxed: read under the same lock.
+            hashes[number * Self::LANES + lane].store(hash, Ordering::Relaxed);
+        }
+        self.bucket(number).fill(lane, tag_of(hash), entry);
+        let used = shard.used(self.plan.id) + 1;
+        shard.set_used(self.plan.id, used);
+        used
+    }
+
+    /// Puts in an entry whose key is absent, if there is a lane at its home.
+    #[inline(always)]
+    pub(super) fn put_at_home(&self, shard: &Shard, hash: u64, entry: &Entry) -> Option<usize> {
+        let home = self.home(hash);
+        let bucket = self.bucket(home);
+        let lane = bucket.lanes_of(bucket.own_header(), 0).next()?;
+        Some(self.fill(shard, home, lane, hash, entry))
     }
 
     #[inline(always)]
@@ -576,14 +603,7 @@ impl<K: Plain, V: Plain> Table<K, V> {
             let Some(lane) = bucket.lanes_of(bucket.own_header(), 0).next() else { continue };
             // T1: in this order.
             self.count_passed(hash, step, true);
-            if let Some(hashes) = &self.hashes {
-                // ORDERING: Relaxed: read under the same lock.
-                hashes[number * Self::LANES + lane].store(hash, Ordering::Relaxed);
-            }
-            bucket.fill(lane, tag_of(hash), entry);
-            let shard = self.shard(hash);
-            let used = shard.used(self.plan.id) + 1;
-            shard.set_used(self.plan.id, used);
+            let used = self.fill(self.shard(hash), number, lane, hash, entry);
             return Ok(Some(used));
         }
         self.spill(hash).push(hash, entry)?;

@@ -1,10 +1,10 @@
 //! The map alone and among threads, with tables of every kind.
 
 use super::*;
+use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use crate::vocabulary::Compute;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Every key has the same hash.
 #[derive(Clone, Copy, Default)]

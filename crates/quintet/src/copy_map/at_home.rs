@@ -1,0 +1,94 @@
+//! The usual case of a change, in few instructions: one table, and the home of the key decides.
+//!
+//! **H1.** What holds for every change (C2, C3) holds here, with one header for a trace, and for the place of an entry: while it is the same, the lanes have the same keys.
+//! **H2.** Where the home does not decide, or has changed before the lock was taken, nothing has happened, and every case is tried from the beginning.
+
+use super::core::{Core, Due};
+use super::plain::{Entry, Plain, Shape};
+use super::shard::Shard;
+use super::table::Table;
+use crate::reclaim::Visit;
+use crate::vocabulary::{Compute, Computed};
+use std::hash::{BuildHasher, Hash};
+
+impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
+    /// Does what `decide` wants, if the case is the usual one (H2).
+    #[inline(always)]
+    pub(super) fn change_at_home<const BLIND: bool>(
+        &self,
+        visit: &Visit<'_>,
+        hash: u64,
+        key: Option<K>,
+        same: &impl Fn(&K) -> bool,
+        decide: &mut impl FnMut(Option<V>) -> Compute<V>,
+    ) -> Option<(Computed<V>, Due)> {
+        let table = self.root.follow(visit).ok()??;
+        if !table.next().seems_empty() {
+            return None;
+        }
+        let shard = table.shard(hash);
+        shard.prefetch();
+        let bucket = table.bucket(table.home(hash));
+        let (header, met) = table.ask(bucket, hash, same).ok()?;
+        // A miss counts only if nothing is moved away (C1).
+        if met.is_none() && (header.is_passed() || table.is_left()) {
+            return None;
+        }
+        // SAFETY: read at one moment.
+        let before = met.as_ref().map(|(_, entry)| unsafe { Shape::<K, V>::value(entry) });
+        let wanted = match decide(before) {
+            Compute::Insert(value) => Some(value),
+            Compute::Remove if before.is_some() => None,
+            _ => return Some((Computed { before, after: before }, Due::Nothing)),
+        };
+        let _lock = shard.lock();
+        let is_root = || !table.plan().small || self.root.leads_to(table);
+        if bucket.own_header() != header || table.is_left() || !is_root() {
+            return None;
+        }
+        match (met, wanted) {
+            (Some((lane, entry)), wanted) => {
+                Self::change_lane::<BLIND>(table, shard, hash, lane, &entry, wanted)
+            }
+            (None, Some(value)) => {
+                let entry = Shape::<K, V>::pack(key?, value);
+                let used = table.put_at_home(shard, hash, &entry)?;
+                shard.count_in();
+                let due = if table.may_be_full(used) { Due::Filling } else { Due::Nothing };
+                Some((Computed { before: None, after: wanted }, due))
+            }
+            (None, None) => None,
+        }
+    }
+
+    /// Replaces or removes what is in a lane of the home, whose key is still the one that was met. Under the lock.
+    #[inline(always)]
+    fn change_lane<const BLIND: bool>(
+        table: &Table<K, V>,
+        shard: &Shard,
+        hash: u64,
+        lane: usize,
+        seen: &Entry,
+        wanted: Option<V>,
+    ) -> Option<(Computed<V>, Due)> {
+        let bucket = table.bucket(table.home(hash));
+        let now = bucket.own_entry(lane);
+        // A value in one word changes under the same header (B4).
+        if !BLIND && !Shape::<K, V>::same(&now, seen) {
+            return None;
+        }
+        // SAFETY: packed by whoever put it there, and read under the lock.
+        let before = Some(unsafe { Shape::<K, V>::value(&now) });
+        let Some(value) = wanted else {
+            bucket.clear(lane);
+            table.count_lane_out(shard);
+            let due = if shard.count_out(table.few()) { Due::Emptying } else { Due::Nothing };
+            return Some((Computed { before, after: None }, due));
+        };
+        // The key stays the one that is there.
+        // SAFETY: as above.
+        let key = unsafe { Shape::<K, V>::key(&now) };
+        bucket.overwrite(lane, &Shape::<K, V>::pack(key, value));
+        Some((Computed { before, after: wanted }, Due::Nothing))
+    }
+}
