@@ -7,6 +7,8 @@
 
 mod conformance;
 mod dir;
+#[cfg(any(feature = "lmdb", feature = "redis"))]
+mod kills;
 #[cfg(feature = "lmdb")]
 mod lmdb;
 #[cfg(feature = "redis")]

@@ -91,6 +91,81 @@ fn a_password_is_needed_and_never_shown() {
     assert!(!format!("{store:?}").contains("sesame"));
 }
 
+/// Through TLS, with a certificate that is trusted because the environment says so.
+#[cfg(feature = "redis-tls")]
+#[test]
+fn tls_is_spoken_and_certificates_are_verified() {
+    use crate::dir::Dir;
+    use quintet_testkit::crash::Child;
+    use std::process::Command;
+    if !there_is_redis() {
+        return;
+    }
+    let dir = Dir::new("tls");
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    let (root, root_key, certificate, key) =
+        (file("root"), file("root-key"), file("certificate"), file("key"));
+    let made = |further: &[&str]| {
+        let mut make = Command::new("openssl");
+        make.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]).args(further);
+        make.output().is_ok_and(|made| made.status.success())
+    };
+    let names = [
+        "-addext",
+        "subjectAltName=DNS:localhost",
+        "-addext",
+        "basicConstraints=critical,CA:FALSE",
+    ];
+    let signed = [
+        "-CA",
+        &root,
+        "-CAkey",
+        &root_key,
+        "-subj",
+        "/CN=localhost",
+        "-keyout",
+        &key,
+        "-out",
+        &certificate,
+    ];
+    if !made(&["-subj", "/CN=root", "-keyout", &root_key, "-out", &root])
+        || !made(&[signed.as_slice(), &names].concat())
+    {
+        println!("skipped: no openssl here that makes certificates (apt-get install openssl)");
+        return;
+    }
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+        .to_string();
+    let files =
+        ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &root];
+    let tls = [&["--save", "", "--tls-port", &port, "--tls-auth-clients", "no"], files.as_slice()]
+        .concat();
+    let _server = Server::start("tls-server", &tls);
+    let address = format!("rediss://localhost:{port}");
+    let error = try_open(&address).unwrap_err();
+    assert!(error.to_string().to_ascii_lowercase().contains("certificate"), "{error}");
+    // What is trusted is read from the environment, so another process does that.
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["redis::tls_child", "--exact", "--nocapture"]).env("SSL_CERT_FILE", &root);
+    let child = Child::of(command, &address).unwrap();
+    assert_eq!(child.line(Duration::from_secs(60)).as_deref(), Some("stored and found"));
+}
+
+/// The trusting half of the story above; in the parent's own run it does nothing.
+#[cfg(feature = "redis-tls")]
+#[test]
+fn tls_child() {
+    let Some(address) = quintet_testkit::crash::task() else { return };
+    let store = open(&address);
+    store.put(&[record(b"key", 1, b"value")], WITHIN).unwrap();
+    assert_eq!(look(&*store, b"key"), Some((1, b"value".to_vec())));
+    quintet_testkit::crash::report("stored and found");
+}
+
 #[test]
 fn a_server_that_is_not_there_is_told_and_left_alone() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

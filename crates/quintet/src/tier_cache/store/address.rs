@@ -11,6 +11,7 @@ const LMDB_FORM: &str = "lmdb:PATH?size=8GiB&sync=meta";
 const REDIS_FORM: &str =
     "redis://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...][/DB][?prefix=P&timeout=1s&cluster=yes]";
 const REDIS_PORT: u16 = 6379;
+const ESCAPES: &str = "passwords and prefixes write : / ? @ & % as %XX";
 /// How long a server may take to answer, unless the address says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(1);
 /// What the keys in a server begin with, unless the address says otherwise.
@@ -185,8 +186,9 @@ fn redis(rest: &str, tls: bool) -> Result<StoreAddress, StoreError> {
     let Some(rest) = rest.strip_prefix("//") else {
         return wrong("redis without `//`", REDIS_FORM);
     };
-    // A password may hold any character but these, which it writes as %XX.
     let (credentials, rest) = match rest.rsplit_once('@') {
+        // What is wrong with a password is told without it.
+        Some((who, _)) if who.contains(['/', '?']) => return wrong(ESCAPES, REDIS_FORM),
         Some((who, rest)) => (credentials(who)?, rest),
         None => (Credentials::default(), rest),
     };
@@ -203,7 +205,10 @@ fn redis(rest: &str, tls: bool) -> Result<StoreAddress, StoreError> {
     let (mut prefix, mut timeout) = (PREFIX.to_owned(), TIMEOUT);
     for (name, value) in pairs {
         match (name, value) {
-            ("prefix", value) => prefix = value.to_owned(),
+            ("prefix", value) => match unescaped(value) {
+                Some(value) => prefix = value,
+                None => return wrong(ESCAPES, REDIS_FORM),
+            },
             ("timeout", value) => match duration_of(value) {
                 Some(time) => timeout = time,
                 None => return wrong(format!("`{value}` is no time: 500ms, 2s"), REDIS_FORM),
@@ -225,7 +230,7 @@ fn credentials(who: &str) -> Result<Credentials, StoreError> {
     let (user, password) = who.split_once(':').unwrap_or((who, ""));
     let part = |text: &str| match unescaped(text) {
         Some(text) => Ok(Some(text).filter(|text| !text.is_empty())),
-        None => wrong("a password writes : / ? @ % as %XX", REDIS_FORM),
+        None => wrong(ESCAPES, REDIS_FORM),
     };
     Ok(Credentials { user: part(user)?, password: part(password)? })
 }
@@ -243,6 +248,15 @@ fn unescaped(text: &str) -> Option<String> {
         });
     }
     String::from_utf8(bytes).ok()
+}
+
+fn escaped(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:{}".contains(&byte);
+    let letter = |byte: u8| match plain(byte) {
+        true => (byte as char).to_string(),
+        false => format!("%{byte:02x}"),
+    };
+    text.bytes().map(letter).collect()
 }
 
 fn node(text: &str) -> Result<(String, u16), StoreError> {
@@ -317,7 +331,8 @@ impl fmt::Display for StoreAddress {
                     let (left, right) = if is_v6 { ("[", "]") } else { ("", "") };
                     write!(out, "{comma}{left}{host}{right}:{port}")?;
                 }
-                write!(out, "/{database}?prefix={prefix}&timeout={}ms", timeout.as_millis())?;
+                let (prefix, timeout) = (escaped(prefix), timeout.as_millis());
+                write!(out, "/{database}?prefix={prefix}&timeout={timeout}ms")?;
                 if *cluster && nodes.len() == 1 { out.write_str("&cluster=yes") } else { Ok(()) }
             }
         }
@@ -352,7 +367,13 @@ mod tests {
             parsed("redis://h?cluster=yes"),
             StoreAddress::Redis { cluster: true, .. }
         ));
-        for text in ["lmdb:/a?sync=none", "redis://h?cluster=yes", "redis://h:1/3"] {
+        let again = [
+            "lmdb:/a?sync=none",
+            "redis://h?cluster=yes",
+            "redis://h:1/3",
+            "redis://h?prefix=a%40%26b",
+        ];
+        for text in again {
             assert_eq!(parsed(&parsed(text).to_string()), parsed(text), "{text}");
         }
     }
@@ -397,10 +418,14 @@ mod tests {
             ("redis://a,b/1", "database 0 only"),
             ("redis://h?timeout=0s", "is no time"),
             ("redis://u:%zz@h", "%XX"),
+            ("redis://u:secret/key@h", "%XX"),
+            ("redis://u:secret?key@h", "%XX"),
+            ("redis://h?prefix=%4", "%XX"),
         ];
         for (text, what) in wrong {
             let error = text.parse::<StoreAddress>().unwrap_err().to_string();
             assert!(error.contains(what) && error.contains("; write "), "{text}: {error}");
+            assert!(!error.contains("secret"), "{error}");
         }
     }
 }

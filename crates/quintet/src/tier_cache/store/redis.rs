@@ -106,10 +106,15 @@ impl fmt::Debug for Redis {
 fn told(error: &RedisError) -> StoreError {
     let text = error.to_string();
     let ours = error.is_io_error() || error.is_timeout() || error.is_connection_dropped();
-    if ours || error.is_connection_refusal() {
+    let says = |words: &[&str]| words.iter().any(|word| text.to_ascii_uppercase().contains(word));
+    // A server that starts, a cluster that looks for itself: these pass.
+    if ours
+        || error.is_connection_refusal()
+        || says(&["LOADING", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN"])
+    {
         return StoreError::Unavailable(text);
     }
-    if text.to_ascii_uppercase().contains("MOVED") {
+    if says(&["MOVED"]) {
         return StoreError::Refused(
             "the server belongs to a cluster; name several nodes, or say cluster=yes".into(),
         );
@@ -117,6 +122,7 @@ fn told(error: &RedisError) -> StoreError {
     StoreError::Refused(text)
 }
 
+/// A server that started anew has forgotten the script.
 fn lacks_script(error: &RedisError) -> bool {
     error.to_string().to_ascii_uppercase().contains("NOSCRIPT")
 }
