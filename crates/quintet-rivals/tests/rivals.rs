@@ -7,7 +7,7 @@ use quintet_rivals::general::{
     SccMap,
 };
 use quintet_rivals::read_mostly::{
-    ArcSwapped, Evmap, Flashmap, Frozen, General, Guard, LeftRight, Reader, Writer,
+    ArcSwapped, Evmap, Flashmap, Frozen, General, Guard, LeftRight, Reader, Turns, Writer,
 };
 use quintet_rivals::reclaim::{Domain, Epoch, Item, Local, Seize};
 use quintet_rivals::{Kind, Label, Texts, Words};
@@ -133,6 +133,7 @@ fn read_mostly_maps_publish() {
     obeys_writer::<Texts, ArcSwapped<Texts>>(false);
     obeys_writer::<Words, General<Dashmap<Words>>>(false);
     obeys_writer::<Words, Frozen<Words>>(true);
+    obeys_writer::<Words, Turns<Words>>(true);
 }
 
 fn obeys_cache<C: Cache<Words>>() {
@@ -204,6 +205,7 @@ fn versions_are_those_that_are_built() {
         <Evmap<Words> as Writer<Words>>::LABEL,
         <ArcSwapped<Words> as Writer<Words>>::LABEL,
         <Frozen<Words> as Writer<Words>>::LABEL,
+        <Turns<Words> as Writer<Words>>::LABEL,
         <Moka<Words> as Cache<Words>>::LABEL,
         <QuickCache<Words> as Cache<Words>>::LABEL,
         <Epoch as Domain>::LABEL,

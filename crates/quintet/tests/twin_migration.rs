@@ -106,6 +106,28 @@ fn the_last_reader_wakes_the_writer() {
     assert!(readers.into_iter().all(|reader| reader.join().unwrap() == 0));
 }
 
+/// `synchronize` blocks until all readers see one version: here that is what a guard waits for before it is there.
+#[test]
+fn a_guard_is_there_when_all_readers_see_one_version() {
+    let (mut writer, reader) =
+        TwinMap::<u32, u32>::builder().stalled(Stalled::Wait).build().split();
+    let (begun, has_begun) = mpsc::channel();
+    let (end, is_over) = mpsc::channel::<()>();
+    let other = reader.clone();
+    let sleeper = std::thread::spawn(move || {
+        let guard = other.pin();
+        begun.send(()).unwrap();
+        let _ = is_over.recv();
+        guard.len()
+    });
+    has_begun.recv().unwrap();
+    writer.guard().insert(1, 1);
+    assert!(writer.try_guard().is_err(), "somebody sees the version before");
+    drop(end);
+    assert_eq!(sleeper.join().unwrap(), 0);
+    assert!(writer.try_guard().is_ok());
+}
+
 /// In flashmap a publish reaches handle after handle.
 #[test]
 fn a_publish_is_one_moment_for_all_handles() {
@@ -197,6 +219,19 @@ fn a_publish_waits_for_nobody() {
     assert_eq!(sleeper.join().unwrap(), 0);
 }
 
+/// `try_publish` says whether it had to wait; here it is the guard that says so, before anything is staged.
+#[test]
+fn trying_waits_for_nobody() {
+    let (mut twin, reader) = Twin::<Sum, i64>::with_stalled(Sum::default(), Stalled::Wait);
+    twin.guard().apply(1);
+    let guard = reader.pin();
+    twin.guard().apply(1);
+    assert!(twin.try_guard().is_err(), "the copy before is in use");
+    assert_eq!((guard.0, reader.version()), (1, 2), "what was published stays published");
+    drop(guard);
+    assert_eq!(twin.try_guard().unwrap().0, 2);
+}
+
 /// There a thread with a guard that publishes twice waits for itself for ever.
 #[test]
 fn a_thread_with_a_guard_may_publish() {
@@ -258,6 +293,30 @@ fn many_values_per_key_are_a_list() {
     assert!(map.is_empty());
 }
 
+/// `purge`, `remove_value`, `retain`, `has_pending`, `extend`, `map_into`, `contains_value`.
+#[test]
+fn bags_are_cleared_filtered_and_listed() {
+    let (mut writer, reader) = TwinMap::<char, Vec<u32>>::new().split();
+    let mut write = writer.guard();
+    assert_eq!(write.staged(), 0);
+    write.extend([('x', vec![1, 2, 3]), ('y', vec![4])]);
+    let mut calls = 0;
+    write.modify(&'x', |bag| {
+        calls += 1;
+        bag.retain(|value| value % 2 == 1);
+    });
+    assert_eq!((write.staged() > 0, calls), (true, 1), "the closure runs once, on one copy");
+    write.publish();
+    writer.guard().publish();
+    assert_eq!((&reader.pin()[&'x'], calls), (&vec![1, 3], 1), "the other copy is alike");
+    let mut keys: Vec<char> = reader.pin().iter().map(|(key, _)| *key).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ['x', 'y']);
+    assert!(reader.pin()[&'y'].contains(&4));
+    writer.guard().clear();
+    assert!(reader.is_empty() && !reader.is_final());
+}
+
 /// There lookups give nothing once the writer is gone.
 #[test]
 fn lookups_go_on_when_the_writer_is_gone() {
@@ -267,10 +326,17 @@ fn lookups_go_on_when_the_writer_is_gone() {
     assert_eq!(reader.get(&'x').as_deref(), Some(&1));
 }
 
-/// There values are shared between the copies, whatever they are; here each copy has its own.
+/// There values are shared between the copies, whatever they are; here each copy has its own, and both may lead to one.
 #[test]
 fn copies_do_not_share_cells() {
     use std::sync::Mutex;
+    let (mut writer, reader) = TwinMap::<u32, Arc<AtomicUsize>>::new().split();
+    writer.guard().insert(1, Arc::default());
+    for n in 1..=4 {
+        reader.pin()[&1].fetch_add(1, Ordering::Relaxed);
+        writer.guard().publish();
+        assert_eq!(reader.pin()[&1].load(Ordering::Relaxed), n);
+    }
     #[derive(Default)]
     struct Cell(Mutex<Vec<u32>>);
     impl Clone for Cell {
@@ -329,6 +395,31 @@ fn old_versions_live_as_long_as_their_owners() {
     map.clear();
     map.clear();
     assert_eq!(Arc::strong_count(&value), 1);
+}
+
+/// `swap` gives the old content; `compare_and_swap` stores only if the content is the one that was seen.
+#[test]
+fn contents_are_exchanged_and_compared_by_version() {
+    let map = TwinMap::from([(1, "one")]);
+    let old: Vec<_> = map.batch(|write| {
+        let old = write.iter().map(|(key, value)| (*key, *value)).collect();
+        write.replace_all([(2, "two")]);
+        old
+    });
+    assert_eq!((old, map.get(&2).as_deref()), (vec![(1, "one")], Some(&"two")));
+    let store_if = |seen: u64, value| {
+        map.batch(|write| {
+            let same = write.version() == seen;
+            if same {
+                write.replace_all([(3, value)]);
+            }
+            same
+        })
+    };
+    let seen = map.version();
+    assert!(store_if(seen, "first"));
+    assert!(!store_if(seen, "late"));
+    assert_eq!(map.get(&3).as_deref(), Some(&"first"));
 }
 
 /// What `rcu` does with the whole content, `update` does with one entry: the closure runs again if it was too late.

@@ -11,7 +11,7 @@ pub use self::arc_swap::ArcSwapped;
 pub use self::evmap::Evmap;
 pub use self::flashmap::Flashmap;
 pub use self::left_right::LeftRight;
-pub use self::plain::{Frozen, General};
+pub use self::plain::{Frozen, General, Turns};
 
 use crate::{Kind, Label};
 

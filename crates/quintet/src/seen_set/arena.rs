@@ -21,6 +21,8 @@
 //! that grows asks the system for a third less.
 //! **R6.** The stride is a multiple of the alignment and not 0, whatever the record's size: every unit has an address of its own, and an aligned one. A granule
 //! of units is not larger than what can be addressed, so that sizes do not wrap.
+//! **R7.** The directory is one array, so that a record is found by two loads. When it is full a larger one, of the same entries, takes its place, under the lock; it stays until the set drops.
+//! Whoever knows an id learnt of it after its granule was entered, and so finds the directory of then or a later one.
 
 use super::budget::{Account, SeenError};
 use super::desk::Desk;
@@ -46,10 +48,8 @@ const BUNDLE: usize = if MODEL { 1 } else { 8 };
 
 /// Where the slices of a bundle begin.
 type Bundle = [AtomicPtr<u8>; BUNDLE];
-/// Granules in the first part of the directory; every further part is as large as all before it.
-const FIRST_PART: u64 = if MODEL { 2 } else { 64 };
-/// Parts for 2^40 ids.
-const PARTS: usize = (40 - GRANULE.ilog2() - FIRST_PART.ilog2() + 1) as usize;
+/// Entries of the first directory.
+const FIRST_DIRECTORY: u64 = if MODEL { 2 } else { 64 };
 /// Extents of this size and more come in huge pages, of which the system makes four times as much in a given time as of small ones.
 const HUGE: usize = 2 << 20;
 /// An extent of this size, wanted when eight times as much is filled, is made a huge page.
@@ -94,8 +94,8 @@ impl Shape {
 /// All records of a set.
 #[derive(Debug)]
 pub(crate) struct Arenas {
-    /// Part p holds the entries from `FIRST_PART << p` on; the pointer leads to where entry 0 would be.
-    directory: [AtomicPtr<AtomicPtr<u8>>; PARTS],
+    /// Where each granule begins (R7).
+    directory: AtomicPtr<AtomicPtr<u8>>,
     /// The bundles of slices, each made with its first slice.
     nursery: [AtomicPtr<Bundle>; SLICES / BUNDLE],
     stride: usize,
@@ -128,26 +128,14 @@ struct Extents {
     /// Slices that were dealt out.
     slices: u64,
     granules: u64,
-    /// The parts of the directory that there are, a bit for each.
-    parts: u64,
+    /// The directory, behind those before it (R7).
+    directories: Vec<Box<[AtomicPtr<u8>]>>,
 }
 
 impl std::fmt::Debug for Extents {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Extents").field("granules", &self.granules).finish_non_exhaustive()
     }
-}
-
-/// Which part of the directory a granule is in, and its entry.
-#[inline(always)]
-const fn part_of(granule: u64) -> (usize, usize) {
-    let entry = granule + FIRST_PART;
-    ((entry.ilog2() - FIRST_PART.ilog2()) as usize, entry as usize)
-}
-
-/// Entries of a part, and the number of its first one.
-const fn size_of_part(part: usize) -> usize {
-    (FIRST_PART as usize) << part
 }
 
 impl Arenas {
@@ -159,9 +147,9 @@ impl Arenas {
         account: &Arc<Account>,
         spare: &Arc<Spare>,
     ) -> Self {
-        let (buffers, reused) = (Vec::new(), Vec::new());
+        let (buffers, reused, directories) = (Vec::new(), Vec::new(), Vec::new());
         Self {
-            directory: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            directory: AtomicPtr::new(ptr::null_mut()),
             nursery: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
             stride: shape.stride,
             align: shape.align,
@@ -169,7 +157,7 @@ impl Arenas {
             pages,
             account: Arc::clone(account),
             spare: Arc::clone(spare),
-            extents: Mutex::new(Extents { buffers, reused, slices: 0, granules: 1, parts: 0 }),
+            extents: Mutex::new(Extents { buffers, reused, slices: 0, granules: 1, directories }),
         }
     }
 
@@ -187,14 +175,11 @@ impl Arenas {
         if id < NURSERY {
             return self.locate_in_nursery(id);
         }
-        let (part, entry) = part_of(id / GRANULE);
-        debug_assert!(part < PARTS);
-        // SAFETY: no id has more than 40 bits, for which there are parts enough.
-        let part = unsafe { self.directory.get_unchecked(part) };
-        // ORDERING: Acquire: partner is the Release store in `enter`, though whoever knows the id has seen it already.
-        let part = part.load(Ordering::Acquire);
-        // SAFETY: the granule of an id was entered into this part, which holds the entry and lives as long as the set (R1).
-        let entry = unsafe { &*part.wrapping_add(entry) };
+        // ORDERING: Acquire: partner is the Release store in `directory_for`, though whoever knows the id has seen it already.
+        let directory = self.directory.load(Ordering::Acquire);
+        // SAFETY: the granule of an id was entered into this directory or one before it, and both live as long as the set (R7).
+        let entry = unsafe { &*directory.wrapping_add((id / GRANULE) as usize) };
+        // ORDERING: Acquire: partner is the Release store in `enter`, as above.
         let base = entry.load(Ordering::Acquire);
         base.wrapping_add((id % GRANULE) as usize * self.stride)
     }
@@ -372,16 +357,13 @@ impl Arenas {
     /// Enters the granules of a fresh extent into the directory.
     fn enter(&self, extents: &mut Extents, base: *mut u8, granules: u64) {
         let first = extents.granules;
-        for granule in 0..granules {
-            let (part, entry) = part_of(first + granule);
-            let entry = self.part(extents, part).wrapping_add(entry);
-            // SAFETY: `part_of` gives an entry of the part.
-            let entry = unsafe { &*entry };
-            let place = base.wrapping_add((granule * GRANULE) as usize * self.stride);
+        extents.granules += granules;
+        let entries = &self.directory_for(extents)[first as usize..(first + granules) as usize];
+        for (granule, entry) in entries.iter().enumerate() {
+            let place = base.wrapping_add(granule * GRANULE as usize * self.stride);
             // ORDERING: Release: partner: `locate`.
             entry.store(place, Ordering::Release);
         }
-        extents.granules += granules;
     }
 
     /// Extents that tables have left.
@@ -390,19 +372,21 @@ impl Arenas {
         self.extents.lock().reused.len()
     }
 
-    /// A part of the directory, made when first needed.
-    fn part(&self, extents: &mut Extents, part: usize) -> *const AtomicPtr<u8> {
-        if extents.parts >> part & 1 == 1 {
+    /// A directory with an entry for every granule (R7).
+    fn directory_for<'e>(&self, extents: &'e mut Extents) -> &'e [AtomicPtr<u8>] {
+        let Extents { directories, granules, .. } = extents;
+        let known = directories.last().map_or(&[][..], |last| last);
+        if *granules > known.len() as u64 {
+            let len = (*granules).next_power_of_two().max(FIRST_DIRECTORY);
             // ORDERING: Relaxed: written under the lock, which the caller holds.
-            return self.directory[part].load(Ordering::Relaxed);
+            let known = known.iter().map(|entry| entry.load(Ordering::Relaxed));
+            let all = known.chain(std::iter::repeat(ptr::null_mut())).take(len as usize);
+            let larger: Box<[_]> = all.map(AtomicPtr::new).collect();
+            // ORDERING: Release: partner: `locate`.
+            self.directory.store(larger.as_ptr().cast_mut(), Ordering::Release);
+            directories.push(larger);
         }
-        let fresh: Box<[AtomicPtr<u8>]> =
-            (0..size_of_part(part)).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
-        let fresh = Box::into_raw(fresh).cast::<AtomicPtr<u8>>().wrapping_sub(size_of_part(part));
-        // ORDERING: Release: partner: `locate`.
-        self.directory[part].store(fresh, Ordering::Release);
-        extents.parts |= 1 << part;
-        fresh
+        directories.last().map_or(&[], |last| last)
     }
 }
 
@@ -415,15 +399,6 @@ impl Drop for Arenas {
                 // SAFETY: out of a box in `bundle`, freed once, here.
                 drop(unsafe { Box::from_raw(bundle) });
             }
-        }
-        let parts = self.extents.lock().parts;
-        for part in (0..PARTS).filter(|part| parts >> part & 1 == 1) {
-            // ORDERING: Relaxed: nobody else is left.
-            let (part, size) = (&self.directory[part], size_of_part(part));
-            let first = part.load(Ordering::Relaxed).wrapping_add(size);
-            let whole = ptr::slice_from_raw_parts_mut(first, size);
-            // SAFETY: made from a box of this length in `part`, freed once, here.
-            drop(unsafe { Box::from_raw(whole) });
         }
     }
 }
@@ -447,17 +422,6 @@ mod tests {
                 None => arenas.extend(desk, units)?,
             }
         }
-    }
-
-    #[test]
-    fn parts_of_the_directory_lie_behind_one_another() {
-        for granule in 0..100_000 {
-            let (part, entry) = part_of(granule);
-            assert!((size_of_part(part)..size_of_part(part + 1)).contains(&entry), "{granule}");
-            assert_eq!(entry + 1, part_of(granule + 1).1);
-        }
-        assert_eq!(part_of(0).0, 0);
-        assert!(part_of((1 << 40) / GRANULE - 1).0 < PARTS);
     }
 
     #[test]

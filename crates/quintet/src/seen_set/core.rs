@@ -43,7 +43,7 @@ use super::word::Split;
 use crate::migrate::{Link, Restart};
 use crate::reclaim::{Access, Check, Domain, Handle, Section};
 use crate::roster::{Roster, Seat};
-use crate::sync::line::{LINE, Line};
+use crate::sync::line::Line;
 use crate::sync::{Arc, AtomicU64, MODEL, Mutex};
 use std::cell::Cell;
 
@@ -253,22 +253,36 @@ impl Core {
         turned: u64,
         entry: E,
     ) -> Result<Outcome, SeenError> {
-        let (segment, tag) = (self.split.segment(turned), self.split.tag(turned));
-        let told = match section {
-            Some(section) => self.insert_at_home(worker, section, segment, tag, entry),
-            None => match worker.access.usual() {
-                Some(section) => {
-                    let told = self.insert_at_home(worker, &section, segment, tag, entry);
-                    if !E::USER {
-                        section.leave_alone();
-                    }
-                    told
+        match self.insert_usually(worker, section, turned, entry) {
+            Some(outcome) => Ok(outcome),
+            None => self.insert_otherwise(worker, turned, entry),
+        }
+    }
+
+    /// The same if the home line has the answer. `None`: the case is another one, and nothing has happened.
+    #[inline(always)]
+    pub(super) fn insert_usually<E: Entry>(
+        &self,
+        worker: &Worker,
+        section: Option<&impl Check>,
+        turned: u64,
+        entry: E,
+    ) -> Option<Outcome> {
+        let (outcome, report) = match section {
+            Some(section) => self.insert_at_home(worker, section, turned, entry)?,
+            None => {
+                let section = worker.access.usual()?;
+                let told = self.insert_at_home(worker, &section, turned, entry);
+                if !E::USER {
+                    section.leave_alone();
                 }
-                None => Usual::Not(Stop::Restart),
-            },
+                told?
+            }
         };
-        let otherwise = || self.insert_otherwise(worker, segment, tag, entry);
-        self.conclude(worker, segment, told, otherwise)
+        if let Some(due) = report {
+            self.see_to(worker, self.split.segment(turned), due);
+        }
+        Some(outcome)
     }
 
     /// What there is to do after the usual case, or instead of it.
@@ -291,48 +305,64 @@ impl Core {
         }
     }
 
-    /// Where the records of a segment are sought first: the chain, its table, and the tag by which they are sought there.
+    /// Where the records of a segment are sought first: a table, and the tag by which they are sought there.
     #[inline(always)]
     fn way_in<'s>(
         &self,
         section: &'s impl Check,
         segment: usize,
         tag: u64,
-    ) -> Option<(usize, &'s Table, u64)> {
+    ) -> Option<(&'s Table, u64)> {
         if let Some(table) = self.link(segment).follow(section).ok()? {
-            return Some((segment, table, tag));
+            return Some((table, tag));
         }
         let table = self.roots.small().follow(section).ok()??;
-        Some((self.small(), table, self.split.narrow_tag(tag, segment)))
+        Some((table, self.split.narrow_tag(tag, segment)))
     }
 
     /// The most usual case: there is a table, it is not being left, and the home line has the answer. Short, so that the waits of several inserts
-    /// for memory overlap.
+    /// for memory overlap. With what is to be reported, if anything.
     #[inline(always)]
     fn insert_at_home(
         &self,
         worker: &Worker,
         section: &impl Check,
+        turned: u64,
+        entry: impl Entry,
+    ) -> Option<(Outcome, Option<bool>)> {
+        let segment = self.split.segment(turned);
+        let (table, tag) = self.way_in(section, segment, self.split.tag(turned))?;
+        if !table.next().seems_empty() {
+            return None;
+        }
+        let (line, split) = (table.home(tag), table.split());
+        match table.look_at_home(line, tag, |word| entry.same(word, tag, split))? {
+            Seen::Same(word) => Some((Outcome { id: split.id(word), new: false }, None)),
+            Seen::Empty(slot) if table.is_calm() => {
+                self.put_in(worker, segment, (table, line), slot, tag, entry)
+            }
+            Seen::Empty(_) | Seen::Never => None,
+        }
+    }
+
+    /// Takes a record in at the EMPTY where its probe has ended, or not at all: where there is no room at the desk, say.
+    #[inline(always)]
+    pub(super) fn put_in(
+        &self,
+        worker: &Worker,
         segment: usize,
+        (table, line): (&Table, &Line),
+        slot: usize,
         tag: u64,
         entry: impl Entry,
-    ) -> Usual {
-        let told = match self.way_in(section, segment, tag) {
-            Some((chain, table, tag)) if table.is_calm() => {
-                let (line, split) = (table.home(tag), table.split());
-                match table.look_at_home(line, tag, |word| entry.same(word, tag, split)) {
-                    Some(Seen::Same(word)) => {
-                        Some(Usual::Done(Outcome { id: split.id(word), new: false }))
-                    }
-                    Some(Seen::Empty(slot)) => {
-                        self.put_in(worker, chain, (table, line), slot, tag, entry)
-                    }
-                    Some(Seen::Never) | None => None,
-                }
-            }
-            _ => None,
-        };
-        told.unwrap_or(Usual::Not(Stop::Restart))
+    ) -> Option<(Outcome, Option<bool>)> {
+        entry.make();
+        let id = entry.write()?;
+        if table.split().id(id) != id || !Table::take_at(line, slot, tag | id) {
+            entry.take_back();
+            return None;
+        }
+        Some((Outcome { id, new: true }, self.count(worker, segment, table)))
     }
 
     /// The usual case: there is a table, it is not being left, and the record or an EMPTY is found.
@@ -346,8 +376,8 @@ impl Core {
         entry: impl Entry,
     ) -> Usual {
         match self.way_in(section, segment, tag) {
-            Some((chain, table, tag)) if table.is_calm() => {
-                self.insert_along(worker, chain, (table, table.walk(tag)), tag, entry)
+            Some((table, tag)) if table.is_calm() => {
+                self.insert_along(worker, segment, (table, table.walk(tag)), tag, entry)
             }
             _ => Usual::Not(Stop::Restart),
         }
@@ -358,7 +388,7 @@ impl Core {
     pub(super) fn insert_along(
         &self,
         worker: &Worker,
-        chain: usize,
+        segment: usize,
         (table, mut walk): (&Table, Walk),
         tag: u64,
         entry: impl Entry,
@@ -370,77 +400,32 @@ impl Core {
                     return Usual::Done(Outcome { id: split.id(word), new: false });
                 }
                 Seen::Empty(slot) => {
-                    let line = table.line_of(walk);
-                    if let Some(told) = self.put_in(worker, chain, (table, line), slot, tag, entry)
-                    {
-                        return told;
+                    let id = match write(entry, split) {
+                        Ok(id) => id,
+                        Err(stop) => return Usual::Not(stop),
+                    };
+                    if table.take(walk, slot, tag | id) {
+                        let outcome = Outcome { id, new: true };
+                        return match self.count(worker, segment, table) {
+                            None => Usual::Done(outcome),
+                            Some(due) => Usual::Reported(outcome, due),
+                        };
                     }
+                    entry.take_back();
                 }
                 Seen::Never => return Usual::Not(Stop::Restart),
             }
         }
     }
 
-    /// Takes a record in at the EMPTY where its probe has ended. `None`: it is no longer EMPTY.
+    /// Counts a record of a segment that was inserted into this table. If the handle has reported what it has counted: whether the table should be left.
     #[inline(always)]
-    fn put_in(
-        &self,
-        worker: &Worker,
-        chain: usize,
-        (table, line): (&Table, &Line),
-        slot: usize,
-        tag: u64,
-        entry: impl Entry,
-    ) -> Option<Usual> {
-        let id = match write(entry, table.split()) {
-            Ok(id) => id,
-            Err(stop) => return Some(Usual::Not(stop)),
-        };
-        if !Table::take_at(line, slot, tag | id) {
-            entry.take_back();
-            return None;
-        }
-        let outcome = Outcome { id, new: true };
-        Some(match self.count(worker, chain, table) {
-            None => Usual::Done(outcome),
-            Some(due) => Usual::Reported(outcome, due),
-        })
-    }
-
-    /// Takes a record in at the EMPTY where its probe has ended, or not at all (K3 of `many`).
-    #[inline(always)]
-    pub(crate) fn insert_at(
-        &self,
-        worker: &Worker,
-        turned: u64,
-        (table, line): (&Table, &Line),
-        slot: usize,
-        entry: impl Entry,
-    ) -> Option<Outcome> {
-        if slot >= LINE || !table.is_calm() {
-            return None;
-        }
-        entry.make();
-        let id = entry.write()?;
-        if !Table::take_at(line, slot, self.split.tag(turned) | id) {
-            entry.take_back();
-            return None;
-        }
-        let segment = self.split.segment(turned);
-        if let Some(due) = self.count(worker, segment, table) {
-            self.see_to(worker, segment, due);
-        }
-        Some(Outcome { id, new: true })
-    }
-
-    /// Counts a record that was inserted into a table of this chain. If the handle has reported what it has counted: whether the table should be left.
-    #[inline(always)]
-    pub(super) fn count(&self, worker: &Worker, chain: usize, table: &Table) -> Option<bool> {
+    pub(super) fn count(&self, worker: &Worker, segment: usize, table: &Table) -> Option<bool> {
         let desk = &worker.desk;
         desk.count_insert();
-        let place = match chain == self.small() {
+        let place = match table.is_small() {
             true => desk.small(),
-            false => desk.pending(chain, self.roots.len()),
+            false => desk.pending(segment, self.roots.len()),
         };
         let pending = u32::from(place.get()) + 1;
         if pending < table.batch() {

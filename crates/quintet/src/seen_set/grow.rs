@@ -70,6 +70,7 @@ impl Core {
             before,
             max_load: self.settings.max_load,
             growths,
+            is_small: false,
             birth: section.era(),
         };
         let bytes = Table::bytes_for(plan.slots);

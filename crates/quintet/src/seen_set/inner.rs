@@ -40,10 +40,35 @@ impl<R: Record + ?Sized> Inner<R> {
         RecordId(self.mark.bits() | self.core.split.id(word))
     }
 
+    /// What became of an offer.
     #[inline(always)]
-    fn insertion(&self, outcome: Outcome) -> Insertion {
+    fn insertion(&self, outcome: Outcome, offer: impl Offer<R>) -> Insertion {
+        if outcome.new {
+            // Its bits are the set's now (I5, U3).
+            std::mem::forget(offer);
+        }
+        self.told(outcome)
+    }
+
+    #[inline(always)]
+    fn told(&self, outcome: Outcome) -> Insertion {
         let id = RecordId(self.mark.bits() | outcome.id);
         if outcome.new { Insertion::Inserted(id) } else { Insertion::Existing(id) }
+    }
+
+    /// An insert in every other case than the usual one. It takes the offer as it is, so that the usual case may have it in registers: hashed and compared where
+    /// it was copied to a moment before, it would be waited for until that copy has left the processor's store queue.
+    #[inline(never)]
+    fn insert_otherwise<O: Offer<R>>(
+        &self,
+        worker: &Worker,
+        turned: u64,
+        offer: O,
+        origin: Origin,
+    ) -> Result<Insertion, SeenError> {
+        let entry = Incoming { records: &self.records, desk: &worker.desk, offer: &offer, origin };
+        let outcome = self.core.insert_otherwise(worker, turned, entry)?;
+        Ok(self.insertion(outcome, offer))
     }
 
     /// The unit of an id, if it is this set's.
@@ -142,12 +167,10 @@ impl<R: Record + ?Sized, S: BuildHasher, W: Deref<Target = Worker>> At<'_, R, S,
         let core = &self.inner.core;
         let turned = core.split.turn(offer.hash_by(self.hasher));
         let entry = self.entry(&offer, origin)?;
-        let outcome = core.insert(&self.worker, None::<&Brief<'_>>, turned, entry)?;
-        if outcome.new {
-            // Its bits are the set's now (I5, U3).
-            std::mem::forget(offer);
+        match core.insert_usually(&self.worker, None::<&Brief<'_>>, turned, entry) {
+            Some(outcome) => Ok(self.inner.insertion(outcome, offer)),
+            None => self.inner.insert_otherwise(&self.worker, turned, offer, origin),
         }
-        Ok(self.inner.insertion(outcome))
     }
 
     /// The same for many, with labels, and tells of each.
@@ -207,6 +230,6 @@ where
     }
     #[inline(always)]
     fn tell(&mut self, outcome: Outcome) {
-        (self.tell)(self.at.inner.insertion(outcome));
+        (self.tell)(self.at.inner.told(outcome));
     }
 }

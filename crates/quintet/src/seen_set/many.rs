@@ -359,7 +359,17 @@ impl Core {
             let same = unsafe { kind.is_at(way.word, way.place, item) };
             return same.then_some(Outcome { id: self.split.id(way.word), new: false }); // (K2)
         }
-        self.insert_at(worker, turned, way.aim?, way.gap, kind.entry(item).ok()?) // (K3)
+        let (table, line) = way.aim?;
+        if way.gap == LINE || !table.is_calm() {
+            return None;
+        }
+        let (segment, tag) = (self.split.segment(turned), self.split.tag(turned));
+        let entry = kind.entry(item).ok()?;
+        let told = self.put_in(worker, segment, (table, line), way.gap, tag, entry)?; // (K3)
+        if let (_, Some(due)) = told {
+            self.see_to(worker, segment, due);
+        }
+        Some(told.0)
     }
 
     /// An insert that looks on behind its home, if that was full of others (K3), or else for itself.
@@ -383,7 +393,7 @@ impl Core {
             true => self.insert_along(worker, segment, walk, tag, entry),
             false => Usual::Not(Stop::Restart),
         };
-        let otherwise = || self.insert_otherwise(worker, segment, tag, entry);
+        let otherwise = || self.insert_otherwise(worker, turned, entry);
         self.conclude(worker, segment, told, otherwise)
     }
 

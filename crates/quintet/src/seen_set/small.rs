@@ -82,6 +82,7 @@ impl Core {
             before,
             max_load: self.settings.max_load,
             growths: if is_door { DOOR } else { growths },
+            is_small: true,
             birth: section.era(),
         };
         let bytes = Table::bytes_for(plan.slots);
@@ -101,10 +102,10 @@ impl Core {
     pub(super) fn insert_otherwise<E: Entry>(
         &self,
         worker: &Worker,
-        segment: usize,
-        tag: u64,
+        turned: u64,
         entry: E,
     ) -> Result<Outcome, SeenError> {
+        let (segment, tag) = (self.split.segment(turned), self.split.tag(turned));
         let told = match worker.access.usual() {
             Some(section) => {
                 let told = self.insert_usual(worker, &section, segment, tag, entry);
@@ -155,7 +156,7 @@ impl Core {
                 };
             }
             let walk = (table, table.walk(narrow));
-            return match self.insert_along(worker, self.small(), walk, narrow, entry) {
+            return match self.insert_along(worker, segment, walk, narrow, entry) {
                 Usual::Done(outcome) | Usual::Reported(outcome, _) => Ok(outcome),
                 Usual::Not(_) => Err(error.into()),
             };

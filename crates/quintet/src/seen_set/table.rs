@@ -38,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) max_load: f64,
     /// How often the segment has grown.
     pub(crate) growths: u32,
+    /// The table is for all segments.
+    pub(crate) is_small: bool,
     pub(crate) birth: u64,
 }
 
@@ -229,12 +231,6 @@ impl Table {
         Walk { line: self.after(passed), left: self.lines.len() - 1 }
     }
 
-    /// The line on which a probe stands.
-    #[inline(always)]
-    pub(super) fn line_of(&self, walk: Walk) -> &Line {
-        self.line(walk.line)
-    }
-
     /// The line on which the probe for a tag or a word begins.
     #[inline(always)]
     pub(super) fn home(&self, tag: u64) -> &Line {
@@ -289,6 +285,12 @@ impl Table {
         // ORDERING: Acquire, as in `find_in`.
         let word = line.words()[full.first_or_end() % LINE].load(Ordering::Acquire);
         Sight { word: if full.is_empty() { 0 } else { word }, gap: found.gaps.first_or_end() }
+    }
+
+    /// The table holds all segments (Q2).
+    #[inline(always)]
+    pub(super) fn is_small(&self) -> bool {
+        self.plan.is_small
     }
 
     /// How the words of this table are divided.

@@ -11,7 +11,14 @@ use crate::sync::line::LINE;
 fn table(lines: usize) -> Box<Table> {
     let account = Arc::new(Account::new(None));
     account.book_table(Table::bytes_for(lines * LINE)).unwrap();
-    let plan = Plan { slots: lines * LINE, before: 0, max_load: 0.75, growths: 0, birth: 0 };
+    let plan = Plan {
+        slots: lines * LINE,
+        before: 0,
+        max_load: 0.75,
+        growths: 0,
+        is_small: false,
+        birth: 0,
+    };
     let lines = Lines::own(lines, Pages::default()).unwrap();
     Table::try_new(plan, Split::new(32, 0), lines, &account).unwrap()
 }

@@ -5,7 +5,7 @@ use crate::race::jobs::mostly::WORKLOADS;
 use crate::race::ours::twin::{Fences, Shared, Twin};
 use quintet_rivals::Words;
 use quintet_rivals::general::{Dashmap, Papaya, PapayaBatch, RwLocked, SccIndex};
-use quintet_rivals::read_mostly::{ArcSwapped, Evmap, Flashmap, Frozen, General, LeftRight};
+use quintet_rivals::read_mostly::{ArcSwapped, Evmap, Flashmap, Frozen, General, LeftRight, Turns};
 
 /// The family.
 pub(crate) fn family() -> Family {
@@ -31,6 +31,7 @@ fn tables() -> Vec<Table> {
         Table::mostly::<General<SccIndex<Words>>>(Role::Rival),
         Table::mostly::<General<RwLocked<Words>>>(Role::Rival),
         Table::mostly::<Frozen<Words>>(Role::Limit),
+        Table::mostly::<Turns<Words>>(Role::Limit),
         Table::mostly::<Fences<Words>>(Role::Limit),
         Table::mostly::<Shared<Words>>(Role::Limit),
     ]

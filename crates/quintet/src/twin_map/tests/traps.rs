@@ -328,3 +328,21 @@ fn a_clone_that_panics_has_not_inserted() {
         assert!(guard.iter().all(|(key, value)| *key == value.0));
     }
 }
+
+/// Guards forgotten on two old versions take all places but the readable one: writers without a limit wait, those with one are told, and readers notice
+/// nothing. The guards stay when their threads have ended: what was read through them may be in use.
+#[test]
+fn guards_forgotten_on_two_old_versions_hold_up_writers_that_are_told() {
+    let map = TwinMap::<u32, u32>::new();
+    for n in 0..2 {
+        thread::scope(|scope| {
+            scope.spawn(|| std::mem::forget(map.pin())).join().unwrap();
+        });
+        map.insert(n, n);
+    }
+    assert_eq!(map.stats().left_behind, 1, "the first of them cost a copy");
+    assert_eq!(map.try_batch(|write| write.insert(2, 2)), Err(GuardError::Occupied));
+    let soon = std::time::Duration::from_millis(5);
+    assert_eq!(map.batch_timeout(soon, |write| write.insert(2, 2)), Err(GuardError::TimedOut));
+    assert_eq!(map.len(), 2);
+}
