@@ -134,6 +134,12 @@ pub(crate) struct CreateArgs {
     /// Never evict: a set that finds no room fails
     #[arg(long)]
     pub(crate) no_evict: bool,
+    /// Tiers by age, 1 to 4: the oldest entries of a full one move to the next, and leave from the last [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(crate) tiers: Option<u32>,
+    /// With --tiers: what is used in an older tier moves to the first
+    #[arg(long, requires = "tiers")]
+    pub(crate) promote: bool,
 }
 
 /// Whose keys are meant.

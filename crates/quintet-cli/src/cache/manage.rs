@@ -53,6 +53,12 @@ pub(super) fn create(args: &CreateArgs) -> Result<Exit, Fail> {
     if args.no_evict {
         builder = builder.no_evict();
     }
+    if let Some(tiers) = args.tiers {
+        builder = builder.tiers(tiers);
+    }
+    if args.promote {
+        builder = builder.promote();
+    }
     // Written before there is a cache: what cannot be noted is not made.
     let note = match (&args.path, &place) {
         (Some(_), Place::Path(path)) => Some(Note::prepare(name, path)?),

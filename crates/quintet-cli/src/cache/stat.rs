@@ -5,7 +5,7 @@ use super::place::{look, others};
 use super::units::size;
 use crate::fail::{Exit, Fail};
 use crate::ui::{Tone, count, paint, say};
-use quintet::cache::{Attached, CacheStats, NamespaceStats, TierCache};
+use quintet::cache::{Attached, CacheStats, NamespaceStats, TierCache, TierStats};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -15,13 +15,62 @@ type Figure = (&'static str, bool, &'static str, f64);
 /// Prints them.
 pub(super) fn run(args: &StatArgs) -> Result<Exit, Fail> {
     let cache = look(&args.name)?;
-    let (stats, processes, spaces) = (cache.stats(), others(&cache), spaces(&cache));
+    let seen = Seen {
+        name: &args.name,
+        stats: cache.stats(),
+        processes: others(&cache),
+        spaces: spaces(&cache),
+        tiers: tiers(&cache),
+    };
     match (args.json, args.prometheus) {
-        (true, _) => say(&object(&args.name, &stats, &processes, &spaces).to_string()),
-        (_, true) => say(exposition(&args.name, &stats, &processes, &spaces).trim_end()),
-        _ => say(page(&args.name, &stats, &processes, &spaces).trim_end()),
+        (true, _) => say(&object(&seen).to_string()),
+        (_, true) => say(exposition(&seen).trim_end()),
+        _ => say(page(&seen).trim_end()),
     }
     Ok(Exit::Fine)
+}
+
+/// A cache at one moment.
+struct Seen<'s> {
+    name: &'s str,
+    stats: CacheStats,
+    processes: Vec<Attached>,
+    spaces: Vec<NamespaceStats>,
+    tiers: Vec<TierStats>,
+}
+
+/// What each tier holds, if there are several.
+pub(super) fn tiers(cache: &TierCache) -> Vec<TierStats> {
+    if cache.tiers() > 1 { cache.tier_stats() } else { Vec::new() }
+}
+
+/// How long the entries of a tier were not used: from the newest to the oldest.
+fn unused(tier: &TierStats) -> String {
+    let time = |time: Option<std::time::Duration>| {
+        time.map_or("?".to_owned(), |time| format!("{} s", time.as_secs()))
+    };
+    if tier.entries == 0 {
+        return "-".to_owned();
+    }
+    format!("{} to {}", time(tier.newest), time(tier.oldest))
+}
+
+/// A line for each tier, under a head.
+pub(super) fn tier_lines(tiers: &[TierStats]) -> Vec<String> {
+    let head = format!(
+        "{:<6}{:>14}{:>12}{:>16}{:>16}   {}",
+        "TIER", "ENTRIES", "BYTES", "HITS", "MOVED DOWN", "UNUSED FOR"
+    );
+    let row = |(number, tier): (usize, &TierStats)| {
+        let (entries, bytes) = (count(tier.entries), size(tier.bytes));
+        let (hits, demoted) = (count(tier.hits), count(tier.demoted));
+        format!("{number:<6}{entries:>14}{bytes:>12}{hits:>16}{demoted:>16}   {}", unused(tier))
+    };
+    let rows = tiers.iter().enumerate().map(row);
+    if tiers.is_empty() {
+        return Vec::new();
+    }
+    std::iter::once(paint(&head, Tone::Bold)).chain(rows).collect()
 }
 
 /// What each namespace holds, if there are any with a name.
@@ -70,14 +119,10 @@ fn figures(stats: &CacheStats, processes: &[Attached]) -> Vec<Figure> {
 }
 
 /// One object, `pids` included.
-fn object(
-    name: &str,
-    stats: &CacheStats,
-    processes: &[Attached],
-    spaces: &[NamespaceStats],
-) -> Value {
+fn object(seen: &Seen<'_>) -> Value {
+    let Seen { name, stats, processes, spaces, tiers } = seen;
     let mut object = serde_json::Map::new();
-    object.insert("cache".to_owned(), name.into());
+    object.insert("cache".to_owned(), (*name).into());
     for (figure, _, _, value) in figures(stats, processes) {
         let whole = value.fract() == 0.0 && !matches!(figure, "hit_ratio" | "load");
         let value = if whole { json!(value as u64) } else { json!(value) };
@@ -90,16 +135,19 @@ fn object(
         json!({"namespace": name, "entries": entries, "bytes": bytes, "hits": hits})
     };
     object.insert("namespaces".to_owned(), spaces.iter().map(space).collect());
+    let tier = |tier: &TierStats| {
+        let TierStats { entries, bytes, hits, demoted, oldest, newest, .. } = tier;
+        let [oldest, newest] = [oldest, newest].map(|time| time.map(|time| time.as_secs()));
+        json!({"entries": entries, "bytes": bytes, "hits": hits, "demoted": demoted,
+               "oldest_seconds": oldest, "newest_seconds": newest})
+    };
+    object.insert("tiers".to_owned(), tiers.iter().map(tier).collect());
     Value::Object(object)
 }
 
 /// The text format of Prometheus, version 0.0.4.
-fn exposition(
-    name: &str,
-    stats: &CacheStats,
-    processes: &[Attached],
-    spaces: &[NamespaceStats],
-) -> String {
+fn exposition(seen: &Seen<'_>) -> String {
+    let Seen { name, stats, processes, spaces, tiers } = seen;
     let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let label = quoted(name);
     let mut text = String::new();
@@ -127,16 +175,27 @@ fn exposition(
             let _ = writeln!(text, "{metric}{{{labels}}} {value}");
         }
     }
+    type Figure = (&'static str, &'static str, &'static str, fn(&TierStats) -> u64);
+    let figures: [Figure; 4] = [
+        ("entries", "gauge", "Entries of a tier", |tier| tier.entries),
+        ("bytes", "gauge", "Bytes of the blocks of a tier", |tier| tier.bytes),
+        ("hits_total", "counter", "Lookups that found their key in a tier", |tier| tier.hits),
+        ("demoted_total", "counter", "Entries that moved to the next tier", |tier| tier.demoted),
+    ];
+    for (figure, kind, about, value) in figures.into_iter().filter(|_| !tiers.is_empty()) {
+        let metric = format!("quintet_cache_tier_{figure}");
+        let _ = writeln!(text, "# HELP {metric} {about}.\n# TYPE {metric} {kind}");
+        for (number, tier) in tiers.iter().enumerate() {
+            let value = value(tier);
+            let _ = writeln!(text, "{metric}{{cache=\"{label}\",tier=\"{number}\"}} {value}");
+        }
+    }
     text
 }
 
 /// A page for people.
-fn page(
-    name: &str,
-    stats: &CacheStats,
-    processes: &[Attached],
-    spaces: &[NamespaceStats],
-) -> String {
+fn page(seen: &Seen<'_>) -> String {
+    let Seen { name, stats, processes, spaces, tiers } = seen;
     let used = stats.used_blocks * stats.block_bytes;
     let pids: Vec<String> = processes.iter().map(|process| process.pid.to_string()).collect();
     let rows = [
@@ -176,6 +235,9 @@ fn page(
     let mut text = paint(name, Tone::Bold) + "\n";
     for (label, value) in rows {
         let _ = writeln!(text, "{label:<15}{value}");
+    }
+    if !tiers.is_empty() {
+        let _ = writeln!(text, "\n{}", tier_lines(tiers).join("\n"));
     }
     if !spaces.is_empty() {
         let head = format!("{:<24}{:>14}{:>12}{:>14}", "NAMESPACE", "ENTRIES", "BYTES", "HITS");

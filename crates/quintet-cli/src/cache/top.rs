@@ -10,7 +10,7 @@ use crossterm::terminal::{DisableLineWrap, EnableLineWrap};
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use crossterm::{cursor, execute, terminal};
-use quintet::cache::{Attached, CacheStats, TierCache};
+use quintet::cache::{Attached, CacheStats, TierCache, TierStats};
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -113,11 +113,13 @@ struct Glance {
     at: Instant,
     stats: CacheStats,
     processes: Vec<Attached>,
+    tiers: Vec<TierStats>,
 }
 
 impl Glance {
     fn new(cache: &TierCache) -> Self {
-        Self { at: Instant::now(), stats: cache.stats(), processes: others(cache) }
+        let (stats, processes) = (cache.stats(), others(cache));
+        Self { at: Instant::now(), stats, processes, tiers: super::stat::tiers(cache) }
     }
 }
 
@@ -167,6 +169,10 @@ fn frame(name: &str, before: &Glance, now: &Glance) -> Vec<String> {
         ("recoveries", old.recoveries, new.recoveries),
     ] {
         lines.push(format!("{label:<12}{:>12}   {:>16}", rate(old, new), count(new)));
+    }
+    if !now.tiers.is_empty() {
+        lines.push(String::new());
+        lines.extend(super::stat::tier_lines(&now.tiers));
     }
     lines.push(String::new());
     lines.push(paint(&format!("{:>8}  {:>7}  PROCESS", "PID", "HANDLES"), Tone::Bold));

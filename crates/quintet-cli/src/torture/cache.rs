@@ -32,6 +32,14 @@ pub(super) fn checks() -> Vec<Check> {
             run: |order| run(order, Form::Evicting, Course::Named),
         },
         Check {
+            name: "kill -9, tiers, none evicted",
+            run: |order| run(order, Form::KeepingInTiers, Course::Named),
+        },
+        Check {
+            name: "kill -9, tiers, to a sink",
+            run: |order| run(order, Form::EvictingInTiers, Course::Named),
+        },
+        Check {
             name: "kill -9, forked workers",
             run: |order| run(order, Form::Keeping, Course::Forked),
         },
@@ -53,6 +61,9 @@ enum Form {
     Keeping,
     /// Too small for all keys: an acknowledged entry is found, or the sink has seen it.
     Evicting,
+    /// The same two in three tiers, between which workers move entries; in the second, uses too.
+    KeepingInTiers,
+    EvictingInTiers,
 }
 
 impl Form {
@@ -61,9 +72,17 @@ impl Form {
         match self {
             Self::Keeping => builder.capacity(8 << 20).no_evict(),
             Self::Evicting => builder.capacity(512 << 10),
+            Self::KeepingInTiers => Self::Keeping.builder().tiers(TIERS as u32),
+            Self::EvictingInTiers => Self::Evicting.builder().tiers(TIERS as u32).promote(),
         }
     }
+
+    fn keeps(self) -> bool {
+        matches!(self, Self::Keeping | Self::KeepingInTiers)
+    }
 }
+
+const TIERS: usize = 3;
 
 /// How workers come to the cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -203,6 +222,12 @@ fn toil(mut cache: TierCache, worker: u64, seed: u64) -> Result<(), String> {
     report("ready");
     for step in 0.. {
         let key = worker << 32 | random.u64(..KEYS);
+        if cache.tiers() > 1 && random.u32(..4) == 0 {
+            let (tier, most) = (random.usize(..TIERS - 1), random.usize(1..6));
+            if let Err(error) = handle.demote_oldest(tier, most) {
+                report(&format!("failed {key}: {error}"));
+            }
+        }
         operate(&mut handle, key, seed << 32 | step, random.u32(..16));
     }
     Ok(())
@@ -467,7 +492,7 @@ impl Soak {
         let number = text.as_ref().map_or(Ok(0), |text| text.parse::<u64>());
         let number = number.map_err(|_| format!("the counter is {text:?}"))?;
         let most = self.counted + self.uncertain;
-        let least = if self.form == Form::Keeping { self.counted } else { 0 };
+        let least = if self.form.keeps() { self.counted } else { 0 };
         if number < least || number > most {
             self.verdict.lost = Some(1);
             self.verdict.notes.push(format!("{number} counted, not {least} to {most}"));

@@ -33,7 +33,8 @@
 use super::get::{Found, look_up};
 use super::memory::Memory;
 use super::operate::Frame;
-use super::plan::{Seen, Task, Want, Way};
+use super::plan::{Task, Want, Way};
+use super::planner::Seen;
 use super::recover;
 use super::step::{Point, exchange, store};
 use super::wait::Wait;
@@ -415,7 +416,7 @@ impl<'a> Handle<'a> {
         self.begin()?;
         self.map.verify(input)?;
         let tie = self.tie();
-        self.write(input.into(), None, |_| Task::Move { way, tie, spare: false })?;
+        self.write(input.into(), None, |_| Task::Move { way, from: None, tie, spare: false })?;
         self.complete();
         Ok(())
     }

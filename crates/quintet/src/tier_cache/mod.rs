@@ -9,7 +9,7 @@
 //! | `word` | packed words: hashes, tokens, cells, control words, records |
 //! | `memory` | the four arrays, wherever they lie; seats and their intents |
 //! | `step` | the doors to shared memory, each store a crash point |
-//! | `plan` | what an operation will store, in which order |
+//! | `plan`, `planner` | what an operation will store, in which order |
 //! | `operate` | the frame of a writing operation, store by store |
 //! | `sum` | what tells a damaged record |
 //! | `get` | reading: certified hits, validated misses |
@@ -33,6 +33,7 @@ pub mod map;
 mod memory;
 mod operate;
 mod plan;
+mod planner;
 mod recover;
 #[cfg(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri)))]
 mod shared;

@@ -3,7 +3,8 @@
 use super::MapError;
 use super::map::{Handle, Left, Map};
 use super::memory::{MAX_HELD, Record};
-use super::plan::{Judge, Plan, Stop, Task, Verdict, plan};
+use super::plan::{Judge, Plan, Stop, Task, Verdict};
+use super::planner::plan;
 use super::recover;
 use super::step::{
     Point, crash_point, exchange, exchange_cell, replace_cell, store, store_payload,

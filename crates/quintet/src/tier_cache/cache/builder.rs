@@ -3,6 +3,7 @@
 use super::TierCache;
 use super::layout::{FORMAT, MAX_SPACES, Reserved, SEAT_BYTES, SPACE_WORDS, Sizes};
 use crate::region::shm::{Access, MAX_PROCESSES, Place, SLOT_BYTES, SegmentError};
+use crate::tier_cache::memory::MAX_TIERS;
 use crate::tier_cache::{MapError, OpenError};
 
 /// Sizes and rights of a new cache, and what is asked of one that is there.
@@ -21,6 +22,8 @@ pub struct CacheBuilder {
     leases: bool,
     spaces: Option<u32>,
     sums: bool,
+    tiers: Option<u32>,
+    promotes: bool,
     access: Option<Access>,
     any_size: bool,
     any_owner: bool,
@@ -136,6 +139,19 @@ impl CacheBuilder {
         self
     }
 
+    /// Tiers by age, 1 (the default) to 4. An entry comes into the first; the oldest of a tier that has its share of the cache move down, without their
+    /// bytes; what leaves the cache leaves from the last. All lookups search from young to old. Each tier can be watched and evicted from by itself.
+    pub fn tiers(mut self, tiers: u32) -> Self {
+        self.tiers = Some(tiers);
+        self
+    }
+
+    /// In a cache with tiers, a lookup that finds its key in an older one moves it to the first.
+    pub fn promote(mut self) -> Self {
+        self.promotes = true;
+        self
+    }
+
     /// Values can be leased, that is read where they lie ([`Handle::lease`](super::Handle::lease)); stores take a little longer.
     pub fn leases(mut self) -> Self {
         self.leases = true;
@@ -187,6 +203,8 @@ impl CacheBuilder {
             processes: self.processes.unwrap_or(fair),
             spaces: self.spaces(capacity),
             sums: self.sums,
+            tiers: self.tiers.unwrap_or(1).clamp(1, MAX_TIERS as u32),
+            promotes: self.promotes,
             reserved: Reserved::NONE,
         }
     }
@@ -209,6 +227,9 @@ impl CacheBuilder {
         }
         if !(1..=MAX_PROCESSES as u32).contains(&empty.processes) {
             return refuse("processes: 1 to 8192");
+        }
+        if !(1..=MAX_TIERS as u32).contains(&self.tiers.unwrap_or(1)) {
+            return refuse("tiers: 1 to 4");
         }
         let of = |blocks: u32| with_buckets(Sizes { blocks, ..empty });
         // Room for a page more than the most blocks take, which rounding needs.
@@ -300,6 +321,8 @@ impl CacheBuilder {
             ("leases", flag(self.leases), sizes.leases as u64),
             ("namespaces", self.spaces.map(u64::from), sizes.spaces as u64 - 1),
             ("checksums", flag(self.sums), sizes.sums as u64),
+            ("tiers", self.tiers.map(u64::from), sizes.tiers as u64),
+            ("promotion", flag(self.promotes), sizes.promotes as u64),
             ("mode", access, cache.mode() as u64),
         ];
         let differs =
@@ -314,7 +337,7 @@ impl CacheBuilder {
     }
 }
 
-/// Two cells per block, so that practically no entry has to leave for its bucket's sake.
+/// Two cells per block, so that practically no entry has to leave for its bucket's sake; each tier has its share of them.
 fn with_buckets(sizes: Sizes) -> Sizes {
-    Sizes { buckets: sizes.blocks, ..sizes }
+    Sizes { buckets: sizes.blocks.div_ceil(sizes.tiers), ..sizes }
 }

@@ -10,6 +10,7 @@
 //! | K6 | the seats together count as many entries as there are heads |
 //! | K7 | every head has an age, so that the hand finds it |
 //! | K8 | every head has its sum, in a cache with sums |
+//! | K9 | the seats together count as many entries in each tier as lie there |
 
 use super::TierCache;
 use super::block::{Block, Meta, Pieces, chain};
@@ -17,6 +18,7 @@ use super::read::Target;
 use super::view::{Age, View};
 use crate::sync::Ordering;
 use crate::tier_cache::check::{home_of, residue};
+use crate::tier_cache::memory::MAX_TIERS;
 use crate::tier_cache::word::{Cell, Link, RecordState};
 use std::collections::HashSet;
 
@@ -40,20 +42,28 @@ impl TierCache {
         residue(&map)?;
         let mut heads = HashSet::new();
         let mut keys = HashSet::new();
+        let mut tiers = [0u32; MAX_TIERS];
         for slice in 0..2 {
-            for position in 0..view.memory.geometry.positions() {
+            for position in 0..view.memory.positions() {
                 let cell = view.memory.cell(view.memory.at(slice, position));
                 if cell.is_empty() {
                     continue;
                 }
                 let home = home_of(&map, slice, position, cell)?;
-                let key = view.check_head(cell, home)?;
+                tiers[view.memory.tier_of(home)] += 1;
+                let key = view.check_head(cell, view.memory.bucket_of(home))?;
                 if key.is_some_and(|key| !keys.insert(key)) {
                     return Err(format!("K3: the key of {cell:?} is there twice"));
                 }
                 if !heads.insert(cell.link.record) {
                     return Err(format!("K2: block {} is linked twice", cell.link.record));
                 }
+            }
+        }
+        for (tier, lie) in tiers.into_iter().enumerate().take(view.memory.tiers()).skip(1) {
+            let counted = view.len_of(tier);
+            if lie != counted {
+                return Err(format!("K9: {lie} entries in tier {tier}, the seats count {counted}"));
             }
         }
         view.check_blocks(&heads)

@@ -172,6 +172,34 @@ impl View<'_> {
     }
 }
 
+impl View<'_> {
+    /// What was used so many ticks ago was used after this time before now, as the marks say. Nothing is older than the cache.
+    pub(super) fn unused_at_most(&self, ticks: u32) -> Duration {
+        // ORDERING: Relaxed: hints.
+        let marks = self.marks.iter().map(|place| Mark::of(place.load(Ordering::Relaxed)));
+        let before = marks.filter(|mark| mark.tick != 0 && self.ticks_to(*mark) >= ticks);
+        let last = before.max_by_key(|mark| mark.span);
+        self.since_span(last.map_or(0, |mark| mark.span as u64))
+    }
+
+    /// What was used so many ticks ago was not used since this time before now; zero if it may have been just now.
+    pub(super) fn unused_at_least(&self, ticks: u32) -> Duration {
+        // ORDERING: Relaxed: hints.
+        let marks = self.marks.iter().map(|place| Mark::of(place.load(Ordering::Relaxed)));
+        let later = marks.filter(|mark| mark.tick != 0 && self.ticks_to(*mark) < ticks);
+        let next = later.min_by_key(|mark| mark.span);
+        next.map_or(Duration::ZERO, |mark| self.since_span(mark.span as u64 + 1))
+    }
+
+    fn ticks_to(&self, mark: Mark) -> u32 {
+        self.tick().wrapping_sub(mark.tick)
+    }
+
+    fn since_span(&self, span: u64) -> Duration {
+        Duration::from_millis(self.now().saturating_sub(span.saturating_mul(SPAN_MS)))
+    }
+}
+
 /// When a handle looks at the clock next (T3).
 #[derive(Debug)]
 pub(super) struct Watch {

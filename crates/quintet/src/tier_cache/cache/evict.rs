@@ -10,6 +10,7 @@
 //! **L4.** Every eviction is counted, by its cause.
 //! **L5.** A hit stores its tick into the record only; the array may be behind, never ahead. Who considers an entry whose array word is behind
 //! brings that up to date and looks again. So the first of a stretch, in the order of the array, that is not behind is its oldest.
+//! **L6.** In a cache with tiers a victim comes from the oldest tier that has one. The array says which tier an entry lies in, as far as it knows.
 
 use super::block::Block;
 use super::error::CacheError;
@@ -47,7 +48,7 @@ pub(super) struct Candidate {
 pub(super) struct Ring(Vec<Candidate>);
 
 impl Ring {
-    fn last(&self) -> Option<Link> {
+    pub(super) fn last(&self) -> Option<Link> {
         self.0.last().map(|candidate| candidate.link)
     }
 
@@ -72,8 +73,8 @@ struct Oldest {
 }
 
 impl View<'_> {
-    /// Looks at the next stretch of ages and keeps the oldest (L2, L3, L5).
-    fn search_victims(&self, ring: &mut Ring, shunned: &[u32]) {
+    /// Looks at the next stretch of ages and keeps the oldest of a tier (L2, L3, L5).
+    fn search_victims(&self, tier: usize, ring: &mut Ring, shunned: &[u32]) {
         let blocks = self.ages.len();
         let stretch = blocks.min(STRETCH);
         let kept = (stretch / 64).clamp(1, KEPT);
@@ -86,7 +87,7 @@ impl View<'_> {
         let mut behind = Vec::new();
         for _ in 0..rounds {
             behind.clear();
-            let oldest = self.oldest_of(from, stretch, kept, shunned);
+            let oldest = self.oldest_of(tier, from, stretch, kept, shunned);
             let blocks = &oldest.ranked[..oldest.held];
             for (_, block) in blocks {
                 if let Ok(record) = self.memory.record(*block) {
@@ -106,8 +107,16 @@ impl View<'_> {
         ring.0.append(&mut behind);
     }
 
-    /// The oldest of a stretch, as the array has them.
-    fn oldest_of(&self, from: usize, stretch: usize, kept: usize, shunned: &[u32]) -> Oldest {
+    /// The oldest of a tier in a stretch, as the array has them.
+    fn oldest_of(
+        &self,
+        tier: usize,
+        from: usize,
+        stretch: usize,
+        kept: usize,
+        shunned: &[u32],
+    ) -> Oldest {
+        let single = self.memory.tiers() == 1;
         let blocks = self.ages.len();
         let (tick, now) = (self.tick(), self.now() / DEADLINE_MS);
         // Rank: outlived first, then age.
@@ -121,6 +130,9 @@ impl View<'_> {
                 continue;
             }
             let outlived = age.deadline() != 0 && age.deadline() <= now;
+            if !single && !outlived && age.tier() != tier {
+                continue;
+            }
             let rank = 1
                 + ((outlived as u64) << 32)
                 + tick.wrapping_sub(age.tick()).min(u32::MAX - 1) as u64;
@@ -188,14 +200,19 @@ impl View<'_> {
         }
     }
 
-    /// The next victim: not a hole.
-    pub(super) fn next_victim(&self, ring: &mut Ring, shunned: &[u32]) -> Option<Link> {
+    /// The next victim in a tier: not a hole.
+    pub(super) fn next_victim(
+        &self,
+        tier: usize,
+        ring: &mut Ring,
+        shunned: &[u32],
+    ) -> Option<Link> {
         let stretches = self.ages.len().div_ceil(STRETCH) + EXTRA_STRETCHES;
         for _ in 0..stretches {
             if let Some(victim) = ring.pop_current(self) {
                 return Some(victim);
             }
-            self.search_victims(ring, shunned);
+            self.search_victims(tier, ring, shunned);
         }
         None
     }
@@ -283,7 +300,7 @@ impl Handle<'_> {
         let mut shunned = Vec::new();
         let mut wait = Wait::new(self.inner.timeout);
         loop {
-            let Some(victim) = view.next_victim(&mut self.ring, &shunned) else {
+            let Some((victim, tier)) = self.oldest_victim(&shunned) else {
                 if shunned.is_empty() {
                     return Ok(0);
                 }
@@ -292,17 +309,32 @@ impl Handle<'_> {
                 continue;
             };
             let spared = self.spares_flight(victim);
-            let freed = if spared { 0 } else { self.put_out_for_room(victim)? };
+            let freed = if spared { 0 } else { self.put_out_for_room(victim, tier)? };
             if freed > 0 {
                 self.cursor = victim.record;
                 // The next one's bucket, while this one's block is filled.
-                if let Some(input) = self.ring.last().and_then(|link| view.entry_input(link)) {
+                if let Some(input) = self.rings[tier].last().and_then(|link| view.entry_input(link))
+                {
                     view.memory.expect_bucket(input.bucket());
                 }
                 return Ok(freed);
             }
             shunned.push(victim.record);
         }
+    }
+
+    /// The next victim of all tiers, the oldest first, and its tier (L6).
+    pub(super) fn oldest_victim(&mut self, shunned: &[u32]) -> Option<(Link, usize)> {
+        let view = self.view;
+        let tiers = view.memory.tiers();
+        // A tier that counts as empty is looked through only if no other has one.
+        let counted = |tier: &usize| tiers == 1 || view.tier_blocks(*tier) > 0;
+        let others = (0..tiers).rev().filter(|tier| !counted(tier));
+        let mut order = (0..tiers).rev().filter(counted).chain(others);
+        order.find_map(|tier| {
+            let victim = view.next_victim(tier, &mut self.rings[tier], shunned);
+            victim.map(|victim| (victim, tier))
+        })
     }
 
     /// Evicts one entry if it is still there (L1, L4).

@@ -312,8 +312,8 @@ impl<'a> View<'a> {
     }
 
     /// Notes the age of a fresh entry, before it is linked: the hand finds every entry.
-    pub(super) fn set_age(&self, block: u32, tick: u32, expiry: u64) {
-        let age = Age::new(tick, expiry);
+    pub(super) fn set_age(&self, block: u32, tick: u32, expiry: u64, tier: usize) {
+        let age = Age::new(tick, expiry).with_tier(tier);
         if let Some(place) = self.ages.get(block as usize) {
             store_hint(Point::Age, place, age.0);
         }

@@ -12,6 +12,7 @@ use super::write::Entry;
 use crate::sync::fork;
 use crate::tier_cache::MapError;
 use crate::tier_cache::map::{self, DEFAULT_TIMEOUT};
+use crate::tier_cache::memory::MAX_TIERS;
 use crate::tier_cache::plan::Want;
 use crate::tier_cache::word::InputHash;
 use std::time::Duration;
@@ -37,7 +38,10 @@ pub struct Handle<'c> {
     pub(super) reported: u64,
     pub(super) blocks: Vec<u32>,
     pub(super) cursor: u32,
-    pub(super) ring: Ring,
+    /// Victims in waiting, of each tier.
+    pub(super) rings: [Ring; MAX_TIERS],
+    /// Blocks that came into each tier, less those that went, that not everybody knows of.
+    pub(super) unreported: [i64; MAX_TIERS],
     pub(super) expiry_hand: usize,
     pub(super) forced_out: u32,
     pub(super) dry: u32,
@@ -66,7 +70,8 @@ impl<'c> Handle<'c> {
             reported,
             blocks: Vec::new(),
             cursor: cursor as u32,
-            ring: Ring::default(),
+            rings: Default::default(),
+            unreported: [0; MAX_TIERS],
             expiry_hand: cursor as usize,
             forced_out: 0,
             dry: 0,
@@ -111,6 +116,9 @@ impl<'c> Handle<'c> {
         };
         let what = if hit.is_some() { Count::Hits } else { Count::Misses };
         self.view.count(self.inner.number, what, 1);
+        if let Some(tier @ 1..) = hit.map(|hit| hit.tier as usize) {
+            self.view.count_in(self.inner.number, Count::TierHits, tier, 1);
+        }
         Ok(hit)
     }
 
@@ -171,8 +179,16 @@ impl<'c> Handle<'c> {
     #[inline(never)]
     fn get_into_slow(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, CacheError> {
         let Some(hit) = self.read(key, value)? else { return Ok(false) };
-        self.view.touch(hit.link, hit.tick, self.view.tick_of_access());
+        self.use_hit(hit);
         Ok(true)
+    }
+
+    /// A hit counts as a use: its tick, and where a use promotes, its tier.
+    fn use_hit(&mut self, hit: Hit) {
+        self.view.touch(hit.link, hit.tick, self.view.tick_of_access());
+        if hit.tier > 0 && self.view.sizes.promotes {
+            self.promote(hit.link);
+        }
     }
 
     /// Like [`Handle::get`], into a slice: as much of the value as fits, and how long it is. `None`: absent, and what the slice holds is not meaningful.
@@ -183,7 +199,7 @@ impl<'c> Handle<'c> {
     ) -> Result<Option<usize>, CacheError> {
         let mut part = Part { place: value, length: 0 };
         let Some(hit) = self.read(key.as_ref(), &mut part)? else { return Ok(None) };
-        self.view.touch(hit.link, hit.tick, self.view.tick_of_access());
+        self.use_hit(hit);
         Ok(Some(part.length))
     }
 
@@ -194,7 +210,7 @@ impl<'c> Handle<'c> {
     ) -> Result<Option<(Vec<u8>, u64)>, CacheError> {
         let mut value = Vec::new();
         let Some(hit) = self.read(key.as_ref(), &mut value)? else { return Ok(None) };
-        self.view.touch(hit.link, hit.tick, self.view.tick_of_access());
+        self.use_hit(hit);
         Ok(Some((value, hit.link.word())))
     }
 
@@ -249,10 +265,14 @@ impl<'c> Handle<'c> {
         self.pass_time();
         let placed = self.place(entry, want)?;
         let forced = self.inner.frame.plan.out.is_some() as u32;
-        Ok(placed.map(|placed| {
+        let report = placed.map(|placed| {
             self.view.count(self.inner.number, Count::Sets, 1);
             Inserted { replaced: placed.replaced, evicted: self.forced_out + forced }
-        }))
+        });
+        if self.view.memory.tiers() > 1 && report.is_ok() {
+            self.settle_tiers();
+        }
+        Ok(report)
     }
 
     /// Removes a key and returns its value.
@@ -286,6 +306,7 @@ impl Drop for Handle<'_> {
         // In a forked child they are the parent's to offer.
         if self.inner.begin_read().is_ok() {
             self.report_hits();
+            self.report_tiers();
             let kept = self.inner.kept.drain(..).chain(self.blocks.drain(..));
             kept.for_each(|block| self.view.offer_kept(block));
             if self.view.sizes.leases {

@@ -3,7 +3,7 @@
 use super::block::{CHAIN_HEADER, HEAD_HEADER};
 use crate::region::shm::{SegmentError, Wanted, body_at};
 use crate::sync::{AtomicPair, MODEL};
-use crate::tier_cache::memory::{Geometry, SEAT_WORDS, WINDOW};
+use crate::tier_cache::memory::{Geometry, MAX_TIERS, SEAT_WORDS, WINDOW};
 use crate::tier_cache::{MapError, OpenError};
 
 pub(super) const KIND: u64 = u64::from_le_bytes(*b"tiercach");
@@ -12,7 +12,7 @@ pub(super) const KIND: u64 = u64::from_le_bytes(*b"tiercach");
 /// | format | |
 /// |---|---|
 /// | 1, 2 | of earlier versions, refused |
-/// | 3 | everything that is described here, with room for tiers and stores ([`Reserved`]) |
+/// | 3 | everything that is described here, with room for stores ([`Reserved`]) |
 pub(super) const FORMAT: u64 = 3;
 /// The longest key.
 pub const MAX_KEY: usize = 64 << 10;
@@ -53,26 +53,22 @@ pub(super) const FIELDS: [&str; 16] = [
     "reserved",
 ];
 
-/// Room that this format keeps for tiers and stores, so that they need no other one. All of it is zero but what is said here.
+/// Room that this format keeps for stores, so that they need no other one. All of it is zero but what is said here.
 ///
 /// | what | where |
 /// |---|---|
-/// | wider intent | a seat has room for 12 control words and 20 stores |
-/// | tiers | field `tiers`, 1; field `control words`, equal to `buckets` |
-/// | tier of an entry | bits 63..48 of its expiry word: an expiry has 48 |
-/// | watermarks of the tiers | global words 64..96 |
-/// | store | field `store`, 0 for none; global words 96..128 |
+/// | wider intent | a seat has room for 12 control words |
+/// | store | field `store`, 0 for none; bits 63..48 of an expiry word; global words 96..128 |
 /// | version of an entry | an array of a word per block, as long as the field `store` is not 0 |
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reserved {
-    pub(crate) tiers: u64,
     pub(crate) store: u64,
 }
 
 impl Reserved {
-    pub(crate) const NONE: Self = Self { tiers: 1, store: 0 };
+    pub(crate) const NONE: Self = Self { store: 0 };
     /// The first global word that is kept.
-    pub(crate) const GLOBALS: usize = 64;
+    pub(crate) const GLOBALS: usize = 96;
     /// Expiries end here.
     pub(crate) const MAX_EXPIRY: u64 = (1 << 48) - 1;
 
@@ -96,7 +92,8 @@ pub(super) const fn wanted(any_owner: bool) -> Wanted<'static> {
     Wanted { kind: KIND, formats: (FORMAT, FORMAT), fields: &ANY, any_owner }
 }
 
-/// The sizes of a cache, all recorded in its header.
+/// The sizes of a cache, all recorded in its header. The field `tiers` has their number in bits 7..0, promotion in bit 8; all tiers have the same
+/// buckets, and one control word for each of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sizes {
     pub(crate) format: u64,
@@ -116,6 +113,9 @@ pub(crate) struct Sizes {
     pub(crate) spaces: u32,
     /// Entries have sums.
     pub(crate) sums: bool,
+    pub(crate) tiers: u32,
+    /// A use moves an entry to the first tier.
+    pub(crate) promotes: bool,
     pub(crate) reserved: Reserved,
 }
 
@@ -133,7 +133,8 @@ impl Sizes {
         ]
         .map(u64::from);
         let [evicts, leases, sums] = [self.evicts, self.leases, self.sums].map(u64::from);
-        let Reserved { tiers, store } = self.reserved;
+        let Reserved { store } = self.reserved;
+        let tiers = self.tiers as u64 | (self.promotes as u64) << 8;
         [
             buckets,
             blocks,
@@ -175,7 +176,9 @@ impl Sizes {
             leases: fields[7] != 0,
             capacity: fields[8],
             processes: small(9)?,
-            reserved: Reserved { tiers: fields[10], store: fields[12] },
+            tiers: fields[10] as u8 as u32,
+            promotes: fields[10] & 1 << 8 != 0,
+            reserved: Reserved { store: fields[12] },
             spaces: small(13)?,
             sums: fields[14] != 0,
         };
@@ -185,6 +188,9 @@ impl Sizes {
         if let Some(at) = (0..fields.len()).find(|at| fields[*at] != expected[*at]) {
             let (expected, found) = (expected[at], fields[at]);
             return Err(SegmentError::Mismatch { field: FIELDS[at], expected, found }.into());
+        }
+        if !(1..=MAX_TIERS as u32).contains(&sizes.tiers) {
+            return Err(MapError::Geometry("tiers: 1 to 4").into());
         }
         if !sizes.block_words.is_power_of_two() || !(16..=512).contains(&sizes.block_words) {
             return Err(
@@ -205,6 +211,11 @@ impl Sizes {
     pub(super) fn geometry(self) -> Geometry {
         let Self { buckets, blocks, seats, .. } = self;
         Geometry { buckets, window: WINDOW, records: blocks, seats }
+    }
+
+    /// Cells of all tiers.
+    pub(super) fn cells(self) -> usize {
+        self.tiers as usize * self.geometry().cells()
     }
 
     /// Payload words of an entry's first block, and of each further one.
@@ -301,7 +312,7 @@ impl Sizes {
             sums: array(self.sum_words() * 8),
             versions: array(self.reserved.versions(self.blocks as usize)),
             controls: array(self.buckets as usize * 8),
-            cells: array(self.geometry().cells() * size_of::<AtomicPair>()),
+            cells: array(self.cells() * size_of::<AtomicPair>()),
             blocks: array(self.blocks as usize * self.block_words as usize * 8),
             end: at,
         }

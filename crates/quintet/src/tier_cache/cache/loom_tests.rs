@@ -19,6 +19,8 @@ fn sizes(blocks: u32) -> Sizes {
         leases: false,
         capacity: 0,
         processes: 1,
+        tiers: 1,
+        promotes: false,
         reserved: Reserved::NONE,
         spaces: 1,
         sums: false,

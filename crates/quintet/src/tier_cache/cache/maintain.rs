@@ -25,6 +25,8 @@ pub struct Maintained {
     pub expired: usize,
     /// Entries evicted to get back to the reserve.
     pub evicted: usize,
+    /// Entries moved down a tier.
+    pub demoted: usize,
 }
 
 impl View<'_> {
@@ -40,7 +42,8 @@ impl View<'_> {
 }
 
 impl Handle<'_> {
-    /// One round: recovers dead peers, finds their blocks, takes away outlived entries, evicts down to the reserve line.
+    /// One round: recovers dead peers, finds their blocks, takes away outlived entries, moves entries down that are too many or too old for their tier, evicts down
+    /// to the reserve line.
     pub fn maintain(&mut self) -> Result<Maintained, CacheError> {
         self.inner.begin_read()?;
         let mut done = Maintained::default();
@@ -48,6 +51,9 @@ impl Handle<'_> {
         self.reclaim(true)?;
         if self.view.may_have_outlived() {
             done.expired = self.expire(EXPIRY_STEP)?;
+        }
+        if self.view.memory.tiers() > 1 {
+            done.demoted = self.maintain_tiers(EVICTION_STEP)?;
         }
         if !self.spares() {
             let is_short = |handle: &Self| {

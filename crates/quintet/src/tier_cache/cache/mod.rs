@@ -18,6 +18,7 @@
 //! | `ops`, `many`, `scan`, `typed`, `tagged` | conditional stores, batches, scans, typed fronts, values that say what they are |
 //! | `spaces`, `flight`, `lease`, `maintain` | namespaces, single flight, pinned values, the optional thread |
 //! | `sweep` | orphans and outlived entries |
+//! | `tiers` | who moves down when, and up; what each tier holds |
 //! | `clock`, `stats`, `hash`, `error` | what their names say |
 //! | `builder`, `handle` | the public face |
 
@@ -50,6 +51,7 @@ mod stats;
 mod sums;
 mod sweep;
 mod tagged;
+mod tiers;
 mod typed;
 mod view;
 mod write;
@@ -78,6 +80,7 @@ pub use spaces::{Namespace, NamespaceStats};
 pub use stats::CacheStats;
 pub use sweep::Swept;
 pub use tagged::Tagged;
+pub use tiers::TierStats;
 #[cfg(feature = "serde")]
 pub use typed::{Format, TypedHandle};
 

@@ -5,6 +5,7 @@
 //! **G2.** Whole keys are compared. A candidate with another key is passed over; the search goes on.
 //! **G3.** A candidate with the right key that is outlived ends the search as a miss.
 //! **G4.** A miss is believed if the bucket's control word was free and the same before and after the search.
+//! Tiers are searched from young to old; what ends the search in one is not looked for in the next.
 //! **G5.** A hit stores nothing but the tick of its entry, if that changed, and its own counters.
 
 use super::block::{Block, Meta, Pieces};
@@ -108,6 +109,7 @@ pub(super) struct Hit {
     pub(super) link: Link,
     pub(super) expiry: u64,
     pub(super) tick: u32,
+    pub(super) tier: u8,
 }
 
 /// The words of a key, the last one padded.
@@ -185,13 +187,13 @@ impl<'a> View<'a> {
             (false, ..) => Tried::Other,
             (_, true, _) => Tried::Outlived,
             _ if !sound => Tried::Damaged,
-            (_, _, true) => Tried::Hit(Hit { link, expiry, tick }),
+            (_, _, true) => Tried::Hit(Hit { link, expiry, tick, tier: 0 }),
             // Certified, and yet too short: no operation writes that.
             _ => Tried::Stale,
         }
     }
 
-    /// Every candidate of the bucket, bases and members of both slices.
+    /// Every candidate of the bucket in every tier, bases and members of both slices.
     #[inline]
     pub(super) fn read_all(
         &self,
@@ -200,8 +202,49 @@ impl<'a> View<'a> {
         key: &[u8],
         target: &mut impl Target,
     ) -> Tried {
-        let home = input.bucket() as usize;
+        match self.read_tier(input.bucket() as usize, input, space, key, target) {
+            Tried::Other if self.memory.tiers() > 1 => self.read_older(input, space, key, target),
+            found => found,
+        }
+    }
+
+    #[inline(never)]
+    fn read_older(
+        &self,
+        input: InputHash,
+        space: Space,
+        key: &[u8],
+        target: &mut impl Target,
+    ) -> Tried {
+        let home = |tier| self.memory.home(tier, input.bucket());
+        // Their lines are waited for together.
+        for tier in 1..self.memory.tiers() {
+            if let Some(cell) = self.memory.cells().get(self.memory.at(0, home(tier))) {
+                prefetch_read(cell);
+            }
+        }
+        for tier in 1..self.memory.tiers() {
+            match self.read_tier(home(tier), input, space, key, target) {
+                Tried::Other => {}
+                Tried::Hit(hit) => return Tried::Hit(Hit { tier: tier as u8, ..hit }),
+                found => return found,
+            }
+        }
+        Tried::Other
+    }
+
+    /// The candidates of a bucket in the tier where its home is.
+    #[inline(always)]
+    fn read_tier(
+        &self,
+        home: usize,
+        input: InputHash,
+        space: Space,
+        key: &[u8],
+        target: &mut impl Target,
+    ) -> Tried {
         for slice in 0..2 {
+            crash_point!(Point::ReadCell);
             let base = self.memory.cell(self.memory.at(slice, home));
             if !base.cbits.is_base() {
                 continue;

@@ -122,9 +122,14 @@ impl View<'_> {
         }))
     }
 
-    /// The links of a bucket, as its cells are now.
+    /// The links of a bucket in every tier, as its cells are now, the youngest tier first.
     pub(super) fn links(&self, bucket: u32) -> Vec<Link> {
-        let home = bucket as usize;
+        (0..self.memory.tiers()).flat_map(|tier| self.links_in(tier, bucket)).collect()
+    }
+
+    /// The links of a bucket in a tier.
+    pub(super) fn links_in(&self, tier: usize, bucket: u32) -> Vec<Link> {
+        let home = self.memory.home(tier, bucket);
         let mut links = Vec::new();
         for slice in 0..2 {
             let base = self.memory.cell(self.memory.at(slice, home));

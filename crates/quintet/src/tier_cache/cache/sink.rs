@@ -130,22 +130,26 @@ impl TierCache {
 }
 
 impl Handle<'_> {
-    /// The victims of one batch: `first`, and with a sink as many further ones as it takes, at most `most` in all.
-    pub(super) fn batch_of(&mut self, first: Link, most: usize) -> Vec<Link> {
+    /// The victims of one batch: `first`, and with a sink as many further ones of its tier as it takes, at most `most` in all.
+    pub(super) fn batch_of(&mut self, first: Link, tier: usize, most: usize) -> Vec<Link> {
         let most = self.cache.sink.as_ref().map_or(1, |sink| sink.batch().min(most));
         let mut links = vec![first];
         while links.len() < most {
-            let Some(link) = self.ring.pop_current(&self.view) else { break };
+            let Some(link) = self.rings[tier].pop_current(&self.view) else { break };
             links.push(link);
         }
         links
     }
 
     /// Makes room: puts `victim` out, and with a sink a batch of others. Returns how many blocks they had, 0 if nothing left.
-    pub(super) fn put_out_for_room(&mut self, victim: Link) -> Result<usize, CacheError> {
+    pub(super) fn put_out_for_room(
+        &mut self,
+        victim: Link,
+        tier: usize,
+    ) -> Result<usize, CacheError> {
         let (view, seat) = (self.view, self.inner.number);
         if self.cache.sink.is_some() {
-            let links = self.batch_of(victim, usize::MAX);
+            let links = self.batch_of(victim, tier, usize::MAX);
             let blocks: usize = links.iter().map(|link| view.blocks_of(*link)).sum();
             let went = self.put_out(&links, &mut Vec::new())?;
             return Ok(if went { blocks.max(1) } else { 0 });

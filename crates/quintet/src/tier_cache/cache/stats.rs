@@ -3,6 +3,7 @@
 use super::layout::STAT_WORDS;
 use super::view::{Global, View};
 use crate::sync::Ordering;
+use crate::tier_cache::memory::MAX_TIERS;
 use crate::tier_cache::step::{Point, store, store_hint};
 
 /// A counter of a seat.
@@ -23,6 +24,12 @@ pub(super) enum Count {
     Computed = 11,
     TakenBlocks = 12,
     Refused = 13,
+    /// Lookups that found their key in a tier but the first: one word for each tier, the first one's not used.
+    TierHits = 14,
+    /// Entries that moved from a tier to the next: one word for each tier.
+    Demoted = 18,
+    /// Entries that moved to the first tier because they were used.
+    Promoted = 22,
     /// Not a count: 1 while the seat delivers claimed victims to its sink.
     Claiming = 31,
 }
@@ -105,6 +112,21 @@ impl View<'_> {
         before
     }
 
+    /// The same for a count that has a word for each tier.
+    pub(super) fn count_in(&self, seat: u32, what: Count, tier: usize, by: u64) {
+        let word = self.stats.get(seat as usize * STAT_WORDS + what as usize + tier);
+        if let Some(word) = word.filter(|_| tier < MAX_TIERS) {
+            // ORDERING: Relaxed: a count with one writer.
+            store_hint(Point::Stat, word, word.load(Ordering::Relaxed).wrapping_add(by));
+        }
+    }
+
+    pub(super) fn total_in(&self, what: Count, tier: usize) -> u64 {
+        let counts = self.stats.iter().skip(what as usize + tier).step_by(STAT_WORDS);
+        // ORDERING: Relaxed: counts.
+        counts.fold(0, |sum, word| sum.wrapping_add(word.load(Ordering::Relaxed)))
+    }
+
     /// What a seat has counted.
     pub(super) fn counted(&self, seat: u32, what: Count) -> u64 {
         let word = self.stats.get(seat as usize * STAT_WORDS + what as usize);
@@ -124,10 +146,8 @@ impl View<'_> {
         word.is_some_and(|word| word.load(Ordering::Acquire) != 0)
     }
 
-    fn total(&self, what: Count) -> u64 {
-        let counts = self.stats.iter().skip(what as usize).step_by(STAT_WORDS);
-        // ORDERING: Relaxed: counts.
-        counts.fold(0, |sum, word| sum.wrapping_add(word.load(Ordering::Relaxed)))
+    pub(super) fn total(&self, what: Count) -> u64 {
+        self.total_in(what, 0)
     }
 
     /// Entries, as all seats together counted them.
@@ -136,6 +156,12 @@ impl View<'_> {
         let sum = seats.fold(0u64, |sum, seat| sum.wrapping_add(seat.count()));
         // Read one after the other while others work, the counts may miss an entry that has just moved.
         if sum > self.sizes.blocks as u64 { 0 } else { sum }
+    }
+
+    /// Entries of a tier but the first, as all seats together counted them.
+    pub(super) fn len_of(&self, tier: usize) -> u32 {
+        let seats = (0..self.sizes.seats).filter_map(|number| self.memory.seat(number).ok());
+        seats.fold(0u32, |sum, seat| sum.wrapping_add(seat.count_in(tier)))
     }
 
     pub(super) fn gather(&self, segment_bytes: u64) -> CacheStats {

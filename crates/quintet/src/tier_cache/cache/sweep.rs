@@ -87,6 +87,7 @@ impl View<'_> {
                 swept.orphans += 1;
             }
         }
+        self.recount_tiers();
         add(Point::Sweep, self.global(Global::Sweeps), 1);
         add(Point::Sweep, self.global(Global::Orphans), swept.orphans);
         exchange(Point::Sweep, wanted, before, 0);

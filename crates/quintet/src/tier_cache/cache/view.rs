@@ -39,12 +39,17 @@ pub(super) enum Global {
     Maintainer = 48,
     /// The process that makes or removes a namespace.
     Naming = 49,
+    /// Blocks of the first tier; each further one has its word on the next line.
+    TierBlocks = 64,
+    /// Milliseconds after which maintenance moves an unused entry down a tier; 0 for never.
+    Cooling = 65,
 }
 
 /// The unit of deadlines in the array of ages.
 pub(super) const DEADLINE_MS: u64 = 125;
 
-/// What the array of ages holds for a block: bit 63 an entry begins here, 62..32 its deadline (0: none), 31..0 its tick.
+/// What the array of ages holds for a block: bit 63 an entry begins here, 62..60 its tier, 59..32 its deadline (0: none), 31..0 its tick. A deadline has 27 bits, or is
+/// kept to 128 units if it needs more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Age(pub(super) u64);
 
@@ -53,9 +58,10 @@ impl Age {
         let deadline = match expiry {
             0 => 0,
             // One on: an entry is never taken for outlived too early.
-            ms => (ms / DEADLINE_MS + 1).min(0x7fff_ffff),
+            ms => ms / DEADLINE_MS + 1,
         };
-        Self(1 << 63 | deadline << 32 | tick as u64)
+        let kept = if deadline < FAR { deadline } else { FAR | ((deadline >> 7) + 1).min(FAR - 1) };
+        Self(1 << 63 | kept << 32 | tick as u64)
     }
 
     pub(super) fn is_entry(self) -> bool {
@@ -71,9 +77,22 @@ impl Age {
     }
 
     pub(super) fn deadline(self) -> u64 {
-        self.0 >> 32 & 0x7fff_ffff
+        let kept = self.0 >> 32 & (2 * FAR - 1);
+        if kept < FAR { kept } else { (kept - FAR) << 7 }
+    }
+
+    /// The tier, as far as the array knows.
+    pub(super) fn tier(self) -> usize {
+        (self.0 >> 60) as usize & 7
+    }
+
+    pub(super) fn with_tier(self, tier: usize) -> Self {
+        Self(self.0 & !(7 << 60) | (tier as u64 & 7) << 60)
     }
 }
+
+/// Deadlines from here on are kept in larger units.
+const FAR: u64 = 1 << 27;
 
 /// All arrays of a cache.
 #[derive(Clone, Copy)]
@@ -112,7 +131,7 @@ impl<'a> View<'a> {
         let memory = Memory::new(
             sizes.geometry(),
             words(at.controls, sizes.buckets as usize)?,
-            segment.slice::<AtomicPair>(at.cells, sizes.geometry().cells())?,
+            segment.slice::<AtomicPair>(at.cells, sizes.cells())?,
             words(at.blocks, blocks * block)?,
             words(at.seats, seats * SEAT_WORDS)?,
         );

@@ -143,7 +143,9 @@ impl<'c> Handle<'c> {
         self.inner.keeps = !self.spares()
             && !self.view.sizes.leases
             && self.inner.kept.len() < self.view.sizes.most_kept();
+        let shifted = self.view.weigh_shifts(&self.inner.frame.plan);
         self.inner.carry_out()?;
+        self.note_shifts(shifted);
         if self.inner.frame.plan.out.is_some() {
             self.view.count(self.inner.number, Count::Forced, 1);
         }
@@ -196,7 +198,7 @@ impl<'c> Handle<'c> {
         store_payload(block.expiry_word(), entry.expiry);
         store_payload(record.tick(), tick as u64);
         view.set_sum(head, block);
-        view.set_age(first, tick, entry.expiry);
+        view.set_age(first, tick, entry.expiry, 0);
         Ok(Some(head))
     }
 
@@ -260,13 +262,13 @@ impl<'c> Handle<'c> {
             self.inner.abandon();
             return if error == MapError::NotFound { Ok(false) } else { Err(error.into()) };
         }
-        let found = self.inner.frame.plan.found;
+        let (found, tier) = (self.inner.frame.plan.found, self.inner.frame.plan.tier);
         if let Some((link, _)) = found {
             if let Ok(record) = view.memory.record(link.record) {
                 let tick = view.tick_of_access();
                 store(Point::Expiry, Block::of(record).expiry_word(), expiry);
                 store_hint(Point::Touch, record.tick(), tick as u64);
-                view.set_age(link.record, tick, expiry);
+                view.set_age(link.record, tick, expiry, tier);
             }
         }
         self.inner.carry_out()?;

@@ -30,6 +30,22 @@ fn set_up(builder: CacheBuilder, blocks: u32) -> TierCache {
     cache
 }
 
+/// The same in three tiers: "long" in the second, "short" in the last.
+fn set_up_tiers(builder: CacheBuilder, blocks: u32) -> TierCache {
+    let cache = set_up(builder.tiers(3), blocks);
+    let mut handle = cache.handle().unwrap();
+    let view = cache.view();
+    for key in ["long", "short", "short"] {
+        let (_, version) = handle.get_versioned(key).unwrap().unwrap();
+        let link = crate::tier_cache::word::Link::from_word(version);
+        let tier = view.tier_of(link).unwrap();
+        handle.demote_entry(link, tier);
+        assert_eq!(view.tier_of(link), Some(tier + 1));
+    }
+    drop(handle);
+    cache
+}
+
 type Operation = (&'static str, fn(&mut Handle<'_>));
 
 const OPERATIONS: &[Operation] = &[
@@ -49,6 +65,11 @@ const OPERATIONS: &[Operation] = &[
     ("get", |handle| drop(handle.get("long"))),
     ("compute", |handle| drop(handle.get_or_compute("new", None, || long(7)))),
     ("maintain", |handle| drop(handle.maintain())),
+    ("demote", |handle| drop(handle.demote_oldest(0, 1))),
+    ("demote from both", |handle| {
+        drop(handle.demote_oldest(1, 2));
+        drop(handle.demote_oldest(0, 2));
+    }),
     ("flush", |handle| drop(handle.cache().clear())),
 ];
 
@@ -106,6 +127,25 @@ fn killed_at_every_store() {
     assert!(deaths > 700, "{deaths}");
 }
 
+/// The same in three tiers, and where a use promotes: every store of a move is a place to die.
+#[test]
+fn killed_at_every_store_in_three_tiers() {
+    let mut deaths = 0;
+    for (name, operation) in OPERATIONS {
+        for promotes in [false, true] {
+            let make = || {
+                let builder = if promotes { small().promote() } else { small() };
+                set_up_tiers(builder, 64)
+            };
+            deaths += at_every_store(name, *operation, &make, &|before, after, now| {
+                now == before || now == after
+            });
+        }
+    }
+    println!("{deaths} deaths");
+    assert!(deaths > 2_000);
+}
+
 /// In a full cache: what is not the operation's own key is there unchanged, or was evicted.
 #[test]
 fn killed_at_every_store_of_an_evicting_operation() {
@@ -139,7 +179,8 @@ fn killed_at_every_store_of_an_evicting_operation() {
 fn no_block_leaks() {
     for (name, operation) in OPERATIONS {
         for n in (0..400).step_by(7) {
-            let cache = set_up(small().no_evict(), 64);
+            let make = if n % 2 == 0 { set_up } else { set_up_tiers };
+            let cache = make(small().no_evict(), 64);
             let mut dead = cache.handle().unwrap();
             let ((), points) = with_fate(Fate::Stop(n), None, || operation(&mut dead));
             declare_dead(&cache, &dead);
@@ -177,7 +218,8 @@ fn recoverers_die_too() {
         for n in (0..).step_by(3) {
             let mut last = false;
             for m in (n % 5..).step_by(5) {
-                let cache = set_up(small(), 64);
+                let make = if m % 2 == 0 { set_up } else { set_up_tiers };
+                let cache = make(small(), 64);
                 let before = contents(&cache);
                 let mut dead = cache.handle().unwrap();
                 let ((), points) = with_fate(Fate::Stop(n), None, || operation(&mut dead));
@@ -217,8 +259,10 @@ fn a_copy_is_never_of_two_values() {
     for n in 0.. {
         let cache = set_up(small(), 64);
         let (mut reader, mut other) = (cache.handle().unwrap(), cache.handle().unwrap());
-        while cache.stats().used_blocks < 64 {
-            let number = cache.len();
+        for number in 0.. {
+            if cache.stats().used_blocks == 64 {
+                break;
+            }
             other.insert(format!("filler{number}"), "x").unwrap();
         }
         // One block short of a value as long, whose further blocks will be those of the removed one.

@@ -69,6 +69,9 @@ impl HandleUnderTest for Access<'_> {
 }
 
 fn apply(handle: &mut Handle<'_>, key: u64, op: Op) -> Result<Ret, CacheError> {
+    if handle.cache().tiers() > 1 {
+        handle.demote_oldest(key as usize % 2, 2)?;
+    }
     let key = key.to_le_bytes();
     Ok(match op {
         Op::Get => Ret::Value(handle.get(key)?.map(|value| number(&value))),
@@ -105,13 +108,23 @@ fn crowded() -> Sizes {
     Sizes { buckets: 5, ..tiny_of(builder, 1500).sizes }
 }
 
-#[test]
-fn histories_are_linearizable() {
+fn linearizable(sizes: Sizes) {
     conformance::linearizable(|_| {
-        let first = TierCache::create_sealed(crowded()).unwrap();
+        let first = TierCache::create_sealed(sizes).unwrap();
         let second = TierCache::attach_sealed(first.inheritable().unwrap()).unwrap();
         Table([first, second], crate::sync::AtomicUsize::new(0))
     });
+}
+
+#[test]
+fn histories_are_linearizable() {
+    linearizable(crowded());
+}
+
+/// A use promotes, and every handle moves something down before each operation.
+#[test]
+fn histories_across_tiers_are_linearizable() {
+    linearizable(Sizes { tiers: 3, promotes: true, ..crowded() });
 }
 
 const KEYS: u64 = 6;

@@ -17,5 +17,6 @@ mod semantics;
 mod sinks;
 mod spaces;
 mod sums;
+mod tiers;
 mod windows;
 mod world;

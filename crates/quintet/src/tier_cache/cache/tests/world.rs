@@ -15,7 +15,8 @@ pub(super) fn tiny(blocks: u32) -> TierCache {
 pub(super) fn tiny_of(builder: CacheBuilder, blocks: u32) -> TierCache {
     let sizes = builder.sizes().unwrap();
     let max_value = (blocks / 4 * 96).min(sizes.max_value);
-    let sizes = Sizes { blocks, buckets: blocks, pace: sizes.pace.min(1), max_value, ..sizes };
+    let buckets = blocks.div_ceil(sizes.tiers);
+    let sizes = Sizes { blocks, buckets, pace: sizes.pace.min(1), max_value, ..sizes };
     TierCache::create_sealed(sizes).unwrap()
 }
 
