@@ -13,6 +13,9 @@
 //! | `iter`, `traits`, `serde`, `builder` | walks; what collections do, too; settings |
 #![doc = include_str!("../../docs/hash_map.md")]
 
+#[doc = include_str!("../../docs/hash_map_migration.md")]
+pub mod migration {}
+
 mod act;
 mod builder;
 mod compute;
