@@ -199,7 +199,7 @@ fn step(sc: &Sc, s: &St, j: usize, out: &mut Out) -> Result<(), String> {
     match th.pc {
         P_ROOT => {
             n.th[j].t = s.root; n.th[j].i = sc.start(th.key);
-            match th.op { 4 => go!(G_NEXT), 5 => { n.th[j].i = 0; go!(M_NEXT) } 1 if !is_fixed && th.slow == 0 => { if sc.unfiltered { let mut m = n; m.th[j].pc = P_PROBE; out.push(m); } n.th[j].ci = n.th[j].i; go!(if mu == "next_then_tags" { P_FILT0 } else { P_FILT }) } _ => go!(P_PROBE) }
+            match th.op { 4 => go!(G_NEXT), 5 => { n.th[j].i = 0; go!(M_NEXT) } 1 if !is_fixed && th.slow == 0 && n.th[j].i != sc.link => { if sc.unfiltered { let mut m = n; m.th[j].pc = P_PROBE; out.push(m); } n.th[j].ci = n.th[j].i; go!(if mu == "next_then_tags" { P_FILT0 } else { P_FILT }) } _ => go!(P_PROBE) }
             if mu == "next_before" && th.op <= 3 && th.slow == 0 { go!(P_PRENEXT) }
         }
         P_PRENEXT => if s.tab[t].next == 0 { go!(P_PROBE) } else { n.again(j, 1) },
@@ -290,10 +290,10 @@ fn step(sc: &Sc, s: &St, j: usize, out: &mut Out) -> Result<(), String> {
             if th.ci >= sc.lim() { return Err("a copy ran off".into()); }
             if sc.snap > 0 { return snapshot(sc, s, j, d, sc.base(th.ci), C_CONC, out); }
             let k = s.tab[d].k[th.ci as usize];
-            if k == 2 + th.w { on!(if mu == "copy_stops_at_virgin" { C_MOVED } else { C_TAG }) } else if k == EMPTY { on!(C_F) } else if k == CLOSED { if overlap { go!(C_MOVED) } else { return Err("a copy met CLOSED".into()); } } else { n.th[j].ci += 1 } }
+            if k == 2 + th.w { on!(if mu == "copy_stops_at_virgin" { C_MOVED } else if mu == "copy_found_untagged" { C_V } else { C_TAG }) } else if k == EMPTY { on!(C_F) } else if k == CLOSED { if overlap { go!(C_MOVED) } else { return Err("a copy met CLOSED".into()); } } else { n.th[j].ci += 1 } }
         C_CONC => {
             let lanes = &th.sn[..sc.lanes as usize]; n.th[j].sn = [0; 4]; n.th[j].mask = 0; let b = sc.base(th.ci);
-            if let Some(l) = lanes.iter().position(|&k| k == 2 + th.w) { n.th[j].ci = b + l as u8; on!(C_TAG) }
+            if let Some(l) = lanes.iter().position(|&k| k == 2 + th.w) { n.th[j].ci = b + l as u8; on!(if mu == "copy_found_untagged" { C_V } else { C_TAG }) }
             match lanes.iter().position(|&k| k <= CLOSED) { None => { n.th[j].ci = b + sc.lanes; on!(C_PROBE) } Some(l) if lanes[l] == CLOSED => return Err("a copy met CLOSED".into()), Some(l) => { n.th[j].ci = b + l as u8; on!(C_F) } } }
         C_F => { n.th[j].nv = sc.start(th.w); if n.th[j].nv < sc.base(th.ci) && mu != "copy_passed_untagged" { on!(C_PASS) } n.th[j].nv = 0; on!(C_K) }
         C_PASS => { let c = th.nv as usize; if sc.has_tag(NONE, th.nv) { n.tab[t + 1].tag[c] = s.tab[t + 1].k[c]; } n.th[j].nv += 1; if th.nv + 1 >= sc.base(th.ci) || th.nv + 1 == sc.link { n.th[j].nv = 0; go!(C_K) } }
@@ -608,7 +608,7 @@ fn scenarios() -> Vec<Sc> {
 /// What each mutation must be caught by (a set), or "holds" for a change that is allowed.
 const MUTATIONS: &[(&str, &str, bool)] = &[
     ("blind_store", "base", true), ("copy_stops_at_virgin", "base", true), ("remove_to_virgin", "base", true), ("tag_late", "base", true), ("tag_early", "base", true), ("virgin_untagged", "base", true), ("passed_untagged", "base", true),
-    ("tags_ignore_next", "base", true), ("copy_tag_late", "base", true), ("copy_passed_untagged", "base", true), ("copy_tag_late", "three", true), ("skip_empty", "base", true), ("copy_revives_tomb", "base", true), ("desc_late", "base", true), ("leave_empty", "base", true), ("moved_before_copy", "base", true), ("writer_leaves_frozen", "base", true), ("v_before_k", "base", false), ("next_then_tags", "base", false), ("get_no_recheck", "base", true), ("no_recheck", "base", false),
+    ("tags_ignore_next", "base", true), ("copy_tag_late", "base", false), ("copy_tag_late", "three", false), ("copy_found_untagged", "base", true), ("copy_passed_untagged", "base", true), ("skip_empty", "base", true), ("copy_revives_tomb", "base", true), ("desc_late", "base", true), ("leave_empty", "base", true), ("moved_before_copy", "base", true), ("writer_leaves_frozen", "base", true), ("v_before_k", "base", false), ("next_then_tags", "base", false), ("get_no_recheck", "base", true), ("no_recheck", "base", false),
     ("carry", "base", false), ("carry_no_recheck", "base", false), ("carry_virgin_is_absent", "base", true),
     ("early_root", "three", true), ("grow_early", "three", true), ("no_recheck", "three", false), ("carry", "three", false), ("v_before_k", "three", false), ("next_then_tags", "three", false), ("get_no_recheck", "three", true),
     ("cell_late", "special", true), ("writer_uses_own", "special", true), ("no_recheck", "special", true), ("carry", "special", false), ("share", "special", false), ("share_rewritten", "special", true),
