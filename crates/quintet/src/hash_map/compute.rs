@@ -1,6 +1,6 @@
 //! What is there, or what one maker makes.
 
-use super::flight::{Begun, Flights, WaitError};
+use super::flight::{Begun, Flights, WaitError, Way};
 use super::inside::expect;
 use super::lend::{Ref, Show};
 use super::pair::{Given, Key, Value};
@@ -151,7 +151,7 @@ impl<K: Key + Clone, V: Value, S: BuildHasher> HashMap<K, V, S> {
             let begun = self.flights().begin(self.pairs.hash_of(&key), &key, true);
             let landing = match begun {
                 Begun::Theirs(way) => {
-                    way.landed().await;
+                    Way::landed(way).await;
                     continue;
                 }
                 Begun::Mine(landing) => landing,

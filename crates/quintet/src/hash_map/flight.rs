@@ -192,8 +192,8 @@ impl Way {
     }
 
     /// The same for a task.
-    pub(super) fn landed(self: Arc<Self>) -> Landed {
-        Landed { way: self, number: None }
+    pub(super) const fn landed(way: Arc<Self>) -> Landed {
+        Landed { way, number: None }
     }
 }
 

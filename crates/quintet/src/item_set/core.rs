@@ -9,7 +9,8 @@
 //! **S2.** Readers look into S first, then into T. A present answer holds at the moment of its last load; an absent one at some moment between
 //! the miss in S and the miss in T.
 //! **S3.** Writers change S, and T if the item is there too, before they let go of the lock: under the lock of a shard, in a line of T that is closed, the two never
-//! disagree about an item that both have. What is absent is never added to T, not even to a place that was emptied.
+//! disagree about an item that both have. What is absent is never added to T, not even to a place that was emptied. T may be cut off meanwhile, and S, then alone, be changed at once (T8): what is
+//! found in T counts only if T is linked after both searches. From then on it stays linked, since its item is not in S yet (G3).
 //! **S4.** A replaced item is retired after both tables were changed, once, and with no lock held: its drop is user code.
 //! **S5.** All user code of a write runs before its first change. A panic leaves the tables as they were, and the lock free.
 //! **S6.** A table that has left the root is no longer changed. Who still reads it began before it left, and answers with what held
@@ -325,6 +326,9 @@ impl Core {
         let sought = shard::busy(|| Self::seek_in_both(visit, pair, hash, same));
         let (here, there) = sought.ok_or(Stop::Restart)?;
         let in_old = there.and_then(|there| there.place);
+        if old.is_some_and(|old| in_old.is_some() && !new.prev().leads_to(old)) {
+            return Err(Stop::Restart); // S3
+        }
         let before = match there {
             Some(there) if here.item.is_null() => there.item,
             _ => here.item,

@@ -19,8 +19,9 @@
 //! **G2.** Whoever takes a shard's lock after a chunk of it was copied sees S (L2), and adds nothing to T. Whoever added to T before held the
 //! lock before, so the copier sees it. No sweep over all locks is needed, and nobody can be late.
 //! **G3.** Copying closes the line (T8), reads the place under the lock, looks for the same pointer in S, and adds it if it is not there, which the tags of its home tell as a rule (O4): no user code, no look at the
-//! item, and doing it twice does nothing, for as long as T is linked. A copier that comes late finds under the lock that T is not: an item may
-//! have been replaced in S alone since, and copying it would bring it back.
+//! item, and doing it twice does nothing, for as long as T is linked. A copier that comes late finds that T is not: an item may
+//! have been replaced in S alone since, and copying it would bring it back. Since S alone is changed without the shard's lock (T8), a copier that has not found an item in S looks at the link again. If T is still
+//! linked then, nobody changed S at once before: the item is not in S, its chunk is not done, and T stays linked for as long as the lock is held.
 //! **G4.** S gets a successor only when its prev is null, and once null it stays null: never more than two tables.
 //! **G5.** T is complete when every chunk is done, and whoever sees that completes: nobody's sleep outside of a lock stops the others (M3).
 //! **G6.** The next size follows from the live items: larger, the same (a table full of emptied places), or smaller.
@@ -43,6 +44,7 @@ use crate::reclaim::Visit;
 use crate::region::AllocError;
 use crate::sync::Ordering;
 use crate::sync::six::LANES;
+use std::ptr;
 
 impl Core {
     /// Places that each write moves at least (M8).
@@ -112,11 +114,11 @@ impl Core {
     ) -> Result<(), Stop> {
         old.row(line).close(|hash, item, birth| {
             let ours = hash != EMPTY && shard_of(hash, self.settings.shard_bits) == shard;
-            if ours { self.migrate_item(new, hash, item, birth, false) } else { Ok(()) }
+            if ours { self.migrate_item(new, hash, item, birth, Some(old)) } else { Ok(()) }
         })
     }
 
-    /// Copies the item of one place, whose shard is locked (G3), or by one who is `alone` with the new table.
+    /// Copies the item of one place of `old`, whose shard is locked (G3); or, if no table is named, by one who is alone with the new table.
     #[inline(always)]
     fn migrate_item(
         &self,
@@ -124,7 +126,7 @@ impl Core {
         hash: u32,
         item: Raw,
         birth: Birth,
-        alone: bool,
+        old: Option<&Table>,
     ) -> Result<(), Stop> {
         let shard = new.shard(hash);
         if item.is_null() || new.try_add(shard, new.row(new.home(hash)), hash, item, birth) {
@@ -134,7 +136,10 @@ impl Core {
         if there.place.is_some() {
             return Ok(());
         }
-        new.place(shard, hash, &there, item, birth, alone).map(drop)
+        if old.is_some_and(|old| !new.prev().leads_to(old)) {
+            return Err(Stop::Restart);
+        }
+        new.place(shard, hash, &there, item, birth, old.is_none()).map(drop)
     }
 
     /// Unlinks the old table, all of which is done (G5).
@@ -177,8 +182,12 @@ impl Core {
             self.settings.bits_for(self.len().saturating_mul(2)).max(self.settings.full_bits());
         let merged = self.table(visit, bits, false, None)?;
         for from in [new, old] {
+            // All lines of S are closed: if T is linked still, nobody has changed S alone, and nobody will (G3).
+            if ptr::eq(from, old) && !new.prev().leads_to(old) {
+                return Ok(());
+            }
             let copied = from.rows().try_for_each(|row| {
-                row.close(|hash, item, birth| self.migrate_item(&merged, hash, item, birth, true))
+                row.close(|hash, item, birth| self.migrate_item(&merged, hash, item, birth, None))
             });
             if copied.is_err() {
                 // Under all locks the count is exact, and the table has room for twice as many.
@@ -263,7 +272,7 @@ impl Core {
             if next.plan().room() < self.len() {
                 continue;
             }
-            let each = |hash, item, birth| self.migrate_item(&next, hash, item, birth, true);
+            let each = |hash, item, birth| self.migrate_item(&next, hash, item, birth, None);
             if table.rows().try_for_each(|row| row.close(each)).is_err() {
                 unreachable!("ItemSet: {} items do not fit into {next:?}", self.len());
             }
