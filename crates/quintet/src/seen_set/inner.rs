@@ -56,8 +56,7 @@ impl<R: Record + ?Sized> Inner<R> {
         if outcome.new { Insertion::Inserted(id) } else { Insertion::Existing(id) }
     }
 
-    /// An insert in every other case than the usual one. It takes the offer as it is, so that the usual case may have it in registers: hashed and compared where
-    /// it was copied to a moment before, it would be waited for until that copy has left the processor's store queue.
+    /// An insert in every other case than the usual one. It takes the offer as it is, so that the usual case may have it in registers.
     #[inline(never)]
     fn insert_otherwise<O: Offer<R>>(
         &self,
