@@ -21,10 +21,6 @@
 //! | `store` | where entries go that leave it |
 //! | `situations` | the 24 situations two operations can meet in |
 
-#[cfg(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri)))]
-pub mod cache;
-#[cfg(not(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri))))]
-#[path = "absent_cache.rs"]
 pub mod cache;
 mod check;
 mod error;
@@ -35,10 +31,6 @@ mod operate;
 mod plan;
 mod planner;
 mod recover;
-#[cfg(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri)))]
-mod shared;
-#[cfg(not(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri))))]
-#[path = "absent.rs"]
 mod shared;
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod situations;

@@ -2,8 +2,9 @@
 
 use super::memory::{Geometry, Memory, RECORD_WORDS, SEAT_WORDS};
 use super::{Left, Map, OpenError, Owner, Peers};
-use crate::region::shm::{Access, Place, Segment, SegmentError, Shape, Wanted};
+use crate::region::shm::{Access, Place, SHARED, Segment, SegmentError, Shape, Wanted};
 use crate::sync::{AtomicPair, AtomicU64, MODEL, fork};
+#[cfg(unix)]
 use std::os::fd::OwnedFd;
 
 const KIND: u64 = u64::from_le_bytes(*b"tier-map");
@@ -87,7 +88,7 @@ pub(super) fn settle(
 
 /// Cells are read and written as one: not on every machine, and not everywhere in memory that may only be read.
 pub(super) fn verify_machine(segment: &Segment) -> Result<(), OpenError> {
-    let shared = MODEL || AtomicPair::can_be_shared(segment.is_writable());
+    let shared = MODEL || !SHARED || AtomicPair::can_be_shared(segment.is_writable());
     if shared { Ok(()) } else { Err(SegmentError::Unsupported.into()) }
 }
 
@@ -126,6 +127,7 @@ impl SharedMap {
     }
 
     /// Enters a sealed map by an inherited descriptor.
+    #[cfg(unix)]
     pub fn attach_sealed(fd: OwnedFd) -> Result<Self, OpenError> {
         Self::enter(Segment::attach_sealed(fd, &wanted(&sizes(None)))?)
     }
@@ -178,6 +180,7 @@ impl SharedMap {
     }
 
     /// A descriptor that a child inherits, for [`SharedMap::attach_sealed`].
+    #[cfg(unix)]
     pub fn inheritable(&self) -> Result<OwnedFd, OpenError> {
         Ok(self.segment.inheritable()?)
     }

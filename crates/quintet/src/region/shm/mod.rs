@@ -8,6 +8,7 @@
 //! | `segment` | create, attach, map |
 //! | `view` | the mapping, in huge pages where they can be had |
 //! | `peers` | the processes that take part, and the proof that one of them is dead |
+//! | `private` | segments of one process alone, where processes share none |
 //!
 //! **M1.** A segment is created exclusively, follows no symbolic link, gets its mode by `fchmod`, and is allocated in full before
 //! anybody sees it: a full file system is an error value, never a signal later.
@@ -67,7 +68,7 @@ mod view;
 #[path = "model.rs"]
 mod segment;
 #[cfg(not(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri))))]
-#[path = "absent.rs"]
+#[path = "private.rs"]
 mod segment;
 
 #[cfg(all(
@@ -82,6 +83,10 @@ pub(crate) use segment::Segment;
 
 use std::fmt;
 use std::path::PathBuf;
+
+/// Processes share segments here. Elsewhere one process has them to itself.
+pub(crate) const SHARED: bool =
+    cfg!(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri)));
 
 /// Processes that can take part in a segment at once, at most.
 pub(crate) const MAX_PROCESSES: usize = 1 << 13;

@@ -29,6 +29,11 @@ pub(super) fn monotonic_ms() -> u64 {
     if MODEL {
         return 1000;
     }
+    coarse_ms()
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn coarse_ms() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure outlives the call and is written by it.
     let told = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut time) };
@@ -36,6 +41,14 @@ pub(super) fn monotonic_ms() -> u64 {
         return 1;
     }
     (time.tv_sec as u64).wrapping_mul(1000).wrapping_add(time.tv_nsec as u64 / 1_000_000)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn coarse_ms() -> u64 {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_millis() as u64 + 1
 }
 
 /// How far the floor may be behind a look at the clock.

@@ -60,7 +60,12 @@ mod write;
 mod loom_tests;
 #[cfg(all(test, quintet_shuttle, not(quintet_loom)))]
 mod shuttle_tests;
-#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+#[cfg(all(
+    test,
+    feature = "shm",
+    target_os = "linux",
+    not(any(quintet_loom, quintet_shuttle, miri))
+))]
 mod tests;
 
 pub use crate::region::shm::{Access, Place, SegmentError};
@@ -93,6 +98,7 @@ use crate::tier_cache::word::{Link, Owner};
 use alarm::Alarm;
 use layout::{FIELDS, KIND, Sizes, wanted};
 use pool::Pool;
+#[cfg(unix)]
 use std::os::fd::OwnedFd;
 use view::{Global, View};
 
@@ -206,6 +212,7 @@ impl TierCache {
     }
 
     /// Attaches to a sealed cache by an inherited descriptor.
+    #[cfg(unix)]
     pub fn attach_sealed(fd: OwnedFd) -> Result<Self, OpenError> {
         Self::enter(Segment::attach_sealed(fd, &wanted(true))?)
     }
@@ -321,6 +328,7 @@ impl TierCache {
     }
 
     /// A descriptor that a child inherits, for [`TierCache::attach_sealed`].
+    #[cfg(unix)]
     pub fn inheritable(&self) -> Result<OwnedFd, OpenError> {
         Ok(self.segment.inheritable()?)
     }

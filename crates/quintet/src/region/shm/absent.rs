@@ -1,5 +1,0 @@
-//! Platforms without shared segments.
-
-/// Never made here.
-#[derive(Debug)]
-pub(crate) enum Segment {}
