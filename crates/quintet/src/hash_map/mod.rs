@@ -68,7 +68,7 @@ use std::sync::Arc;
 /// # When to use
 ///
 /// For whatever threads share under a key: the table to begin with. Where keys and values are numbers, [`WordMap`](crate::WordMap) is smaller and faster; where records carry
-/// their key, [`ItemSet`](crate::ItemSet) keeps it once.
+/// their key, [`ItemSet`] keeps it once.
 ///
 /// # Example
 ///
