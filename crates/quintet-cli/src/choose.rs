@@ -4,7 +4,7 @@ use crate::fail::{Exit, Fail};
 use crate::ui::{Tone, paint, say};
 
 /// What you have, what to use, why, and what it does not do.
-const TABLES: [[&str; 4]; 6] = [
+const TABLES: [[&str; 4]; 7] = [
     [
         "Keys and values of any type, shared by threads",
         "HashMap",
@@ -22,6 +22,12 @@ const TABLES: [[&str; 4]; 6] = [
         "WordMap",
         "64-bit key to 64-bit value, one cache line per operation, growth paid a few entries at a time.",
         "Not for keys or values larger than a word: use HashMap.",
+    ],
+    [
+        "Small plain data: keys and values without pointers, up to 48 bytes together",
+        "CopyMap",
+        "They lie in the table's own cache lines and are copied under a version; no entry is allocated.",
+        "Not where one thread does nearly everything: a lock around a plain table is faster there.",
     ],
     [
         "A table that is read all the time and changed now and then",
@@ -60,12 +66,13 @@ mod tests {
     use super::TABLES;
 
     /// Every table that there is, as the library exports it.
-    fn exported() -> [&'static str; 6] {
-        use quintet::{HashMap, ItemSet, SeenSet, TierCache, TwinMap, WordMap};
+    fn exported() -> [&'static str; 7] {
+        use quintet::{CopyMap, HashMap, ItemSet, SeenSet, TierCache, TwinMap, WordMap};
         [
             std::any::type_name::<HashMap<u8, u8>>(),
             std::any::type_name::<ItemSet<Box<Item>>>(),
             std::any::type_name::<WordMap>(),
+            std::any::type_name::<CopyMap<u8, u8>>(),
             std::any::type_name::<TwinMap<u8, u8>>(),
             std::any::type_name::<SeenSet<u8>>(),
             std::any::type_name::<TierCache>(),
