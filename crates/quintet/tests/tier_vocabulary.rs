@@ -121,7 +121,7 @@ fn places_are_found_made_and_removed() {
     let reader = TierCache::attach_read_only(place).unwrap();
     assert_eq!(reader.reader().get("shared").unwrap().as_deref(), Some(&b"by both"[..]));
     assert!(matches!(reader.handle(), Err(CacheError::ReadOnly)));
-    assert_eq!(second.processes().len(), 1);
+    assert!(second.processes().iter().all(|peer| peer.pid == std::process::id()));
     TierCache::unlink(place).unwrap();
     assert!(TierCache::unlink(place).is_err());
     // Those who have it go on; the next of that name is another.

@@ -1,10 +1,9 @@
 //! The three stages of adding, by different threads and over the death of one.
 
 use super::world::{SMALL, World, contents, key};
-use crate::sync::{AtomicUsize, Ordering};
+use crate::sync::{AtomicBool, AtomicUsize, Ordering};
 use crate::tier_cache::*;
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const ROOMY: Geometry = Geometry { buckets: 64, window: 16, records: 400, seats: 24 };
