@@ -426,10 +426,10 @@ fn torture_prints_its_seed_first_and_finds_nothing() {
 #[cfg(target_os = "linux")]
 #[test]
 fn killed_processes_lose_nothing_of_a_cache() {
-    let output = quintet(&["torture", "--family", "cache", "--seconds", "4", "--json", "-"]);
+    let output = quintet(&["torture", "--family", "cache", "--seconds", "6", "--json", "-"]);
     let lines = lines(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{lines:?} {}", text(&output.stderr));
-    assert_eq!(lines.len(), 5);
+    assert_eq!(lines.len(), 7);
     for line in lines {
         for field in ["violations", "lost", "hangs", "leaks"] {
             assert_eq!(line[field], 0, "{field}: {line}");
