@@ -25,13 +25,14 @@ pub fn task() -> Option<String> {
     std::env::var(TASK).ok()
 }
 
-/// Reports one line to the parent, by one write.
+/// Reports one line to the parent, by one write. If nobody is there to read it, the process ends:
+/// who works until it is killed would never end otherwise.
 pub fn report(line: &str) {
     let line = format!("\n{MARK}{line}\n");
     let mut out = io::stdout().lock();
-    // A parent that is gone no longer cares.
-    let _ = out.write_all(line.as_bytes());
-    let _ = out.flush();
+    if out.write_all(line.as_bytes()).and_then(|()| out.flush()).is_err() {
+        std::process::exit(0);
+    }
 }
 
 /// A child process.
