@@ -54,6 +54,13 @@ pub(crate) fn seen() -> (usize, usize) {
     (FORKS.load(Ordering::Acquire), SURVIVOR.load(Ordering::Relaxed))
 }
 
+/// How often this process descends from a fork, alone.
+#[inline(always)]
+pub(crate) fn count() -> usize {
+    // ORDERING: Acquire, as in `seen`.
+    FORKS.load(Ordering::Acquire)
+}
+
 /// Installs the hook once per process. Without it (no unix, or no memory for it) forks stay unnoticed, and the
 /// seats of threads that did not come along stay occupied: memory is kept, never freed early.
 pub(crate) fn watch() {

@@ -98,6 +98,11 @@ impl View<'_> {
         }
     }
 
+    /// How long an entry of this expiry will live; `None` if it does not expire.
+    pub(super) fn left(&self, expiry: u64) -> Option<Duration> {
+        (expiry != 0).then(|| Duration::from_millis(expiry.saturating_sub(self.now())))
+    }
+
     /// A look at the clock: the floor follows.
     fn note(&self, now: u64) {
         // ORDERING: Relaxed, as in `moment`.
@@ -151,7 +156,7 @@ impl View<'_> {
         self.mark_moment(self.now());
     }
 
-    fn mark_moment(&self, now: u64) {
+    pub(super) fn mark_moment(&self, now: u64) {
         self.note(now);
         self.mark(now);
     }

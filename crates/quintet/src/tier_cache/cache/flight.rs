@@ -214,7 +214,7 @@ impl<'a> View<'a> {
     }
 
     /// Ends a flight without a seat (H3).
-    fn void_flight(&self, held: Held, key: usize) {
+    pub(super) fn void_flight(&self, held: Held, key: usize) {
         if let Some(token) = self.holder_words(held.link, key).and_then(<[_]>::first) {
             exchange(Point::Flight, token, held.token, 0);
         }
@@ -303,7 +303,7 @@ impl<'c> Handle<'c> {
         self.compute_within(key.as_ref(), ttl, self.patience, compute)
     }
 
-    fn compute_within<E>(
+    pub(super) fn compute_within<E>(
         &mut self,
         key: &[u8],
         ttl: Option<Duration>,
@@ -397,7 +397,7 @@ impl<'c> Handle<'c> {
     }
 
     /// H3.
-    fn end_flight(&mut self, held: Held, key: &[u8]) -> Result<(), CacheError> {
+    pub(super) fn end_flight(&mut self, held: Held, key: &[u8]) -> Result<(), CacheError> {
         self.take_exactly(held.space.flight(), key, held.link).map(|_| ())
     }
 

@@ -11,7 +11,7 @@ use super::view::View;
 use super::write::Entry;
 use crate::sync::fork;
 use crate::tier_cache::MapError;
-use crate::tier_cache::map::{self, DEFAULT_TIMEOUT};
+use crate::tier_cache::map;
 use crate::tier_cache::memory::MAX_TIERS;
 use crate::tier_cache::plan::Want;
 use crate::tier_cache::word::InputHash;
@@ -165,7 +165,7 @@ impl<'c> Handle<'c> {
         value: &mut Vec<u8>,
     ) -> Result<bool, CacheError> {
         let key = key.as_ref();
-        if fork::seen().0 == self.forks {
+        if fork::count() == self.forks {
             if let Some(hit) = self.view.quick(self.space, key, value) {
                 self.pass_time();
                 self.view.touch(hit.link, hit.tick, self.view.tick_of_access());
@@ -313,44 +313,5 @@ impl Drop for Handle<'_> {
                 self.view.end_leases(self.inner.number);
             }
         }
-    }
-}
-
-/// Read access that stores nothing at all: no seat, no recency, no counters, no recovery.
-#[derive(Debug, Clone, Copy)]
-pub struct Reader<'c> {
-    view: View<'c>,
-    pub(super) space: Space,
-    timeout: Duration,
-}
-
-impl<'c> Reader<'c> {
-    pub(super) fn new(view: View<'c>) -> Self {
-        Self { view, space: Space::default(), timeout: DEFAULT_TIMEOUT }
-    }
-
-    /// Sets how long a miss waits for a writer of its bucket. Behind a dead one it returns [`CacheError::Busy`] then.
-    pub fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = timeout;
-    }
-
-    /// The value of a key.
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, CacheError> {
-        let mut value = Vec::new();
-        Ok(self.get_into(key, &mut value)?.then_some(value))
-    }
-
-    /// The value of a key, into a buffer of the caller's.
-    #[inline]
-    pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool, CacheError> {
-        let (view, space, key) = (self.view, self.space, key.as_ref());
-        let input = view.input(space, key);
-        if !view.sizes.sums && view.quick(space, key, value).is_some() {
-            return Ok(true);
-        }
-        Ok(match view.read_all(input, space, key, value) {
-            Tried::Hit(_) => true,
-            _ => view.read_slow(None, self.timeout, input, space, key, value)?.is_some(),
-        })
     }
 }

@@ -2,6 +2,8 @@
 
 use super::error::CacheError;
 use super::handle::{Handle, Inserted};
+use super::spaces::Space;
+use super::view::View;
 use crate::sync::prefetch::prefetch_read;
 use crate::tier_cache::word::InputHash;
 use std::time::Duration;
@@ -15,14 +17,8 @@ impl Handle<'_> {
         &mut self,
         keys: &[K],
     ) -> Result<Vec<Option<Vec<u8>>>, CacheError> {
-        let mut values = Vec::with_capacity(keys.len());
-        for group in keys.chunks(AHEAD) {
-            self.expect_keys(group.iter().map(AsRef::as_ref));
-            for key in group {
-                values.push(self.get(key)?);
-            }
-        }
-        Ok(values)
+        let (view, space) = (self.view, self.space);
+        view.in_groups(space, keys, |key| self.get(key))
     }
 
     /// Stores many values, in their order. As many single sets: the first error ends it.
@@ -43,14 +39,33 @@ impl Handle<'_> {
         }
         Ok(reports)
     }
+}
+
+impl View<'_> {
+    /// Reads many keys one by one, the memory of a group asked for before the first of it is read.
+    pub(super) fn in_groups<K: AsRef<[u8]>>(
+        &self,
+        space: Space,
+        keys: &[K],
+        mut read: impl FnMut(&[u8]) -> Result<Option<Vec<u8>>, CacheError>,
+    ) -> Result<Vec<Option<Vec<u8>>>, CacheError> {
+        let mut values = Vec::with_capacity(keys.len());
+        for group in keys.chunks(AHEAD) {
+            self.expect_keys(space, group.iter().map(AsRef::as_ref));
+            for key in group {
+                values.push(read(key.as_ref())?);
+            }
+        }
+        Ok(values)
+    }
 
     /// Asks for the cells of all keys, then for the blocks those name.
-    fn expect_keys<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
-        let memory = self.view.memory;
+    fn expect_keys<'k>(&self, space: Space, keys: impl Iterator<Item = &'k [u8]>) {
+        let memory = self.memory;
         let mut inputs = [InputHash::of_parts(1, 0); AHEAD];
         let mut count = 0;
         for (place, key) in inputs.iter_mut().zip(keys) {
-            *place = self.view.input(self.space, key);
+            *place = self.input(space, key);
             count += 1;
             let entry = memory.at(0, place.bucket() as usize);
             if let Some(cell) = memory.cells().get(entry) {

@@ -129,8 +129,7 @@ impl Handle<'_> {
     /// How long a key will live: `None` if it is absent, `Some(None)` if it does not expire.
     pub fn ttl(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Option<Duration>>, CacheError> {
         let hit = self.read(key.as_ref(), &mut super::read::Nothing)?;
-        let left = |expiry: u64| Duration::from_millis(expiry.saturating_sub(self.view.now()));
-        Ok(hit.map(|hit| (hit.expiry != 0).then(|| left(hit.expiry))))
+        Ok(hit.map(|hit| self.view.left(hit.expiry)))
     }
 }
 

@@ -5,8 +5,10 @@ use super::error::CacheError;
 use super::flight::{Begun, DEFAULT_PATIENCE, Shared};
 use super::handle::{Handle, Inserted};
 use super::pool::Parked;
+use super::reader::Reader;
 use super::spaces::Namespace;
 use crate::sync::Arc;
+use std::convert::Infallible;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
@@ -22,12 +24,7 @@ macro_rules! operations {
     };
     ($self:ident: $receiver:ty) => {
         operations! { $self: $receiver;
-            peek(key: impl AsRef<[u8]>) -> Option<Vec<u8>>;
-            get_into_slice(key: impl AsRef<[u8]>, value: &mut [u8]) -> Option<usize>;
-            get_versioned(key: impl AsRef<[u8]>) -> Option<(Vec<u8>, u64)>;
             get_and_touch(key: impl AsRef<[u8]>, ttl: Option<Duration>) -> Option<Vec<u8>>;
-            get_many(keys: &[impl AsRef<[u8]>]) -> Vec<Option<Vec<u8>>>;
-            ttl(key: impl AsRef<[u8]>) -> Option<Option<Duration>>;
             touch(key: impl AsRef<[u8]>, ttl: Option<Duration>) -> bool;
             insert(key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Inserted;
             insert_for(key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, ttl: Option<Duration>) -> Inserted;
@@ -39,17 +36,20 @@ macro_rules! operations {
             remove(key: impl AsRef<[u8]>) -> bool;
             remove_many(keys: &[impl AsRef<[u8]>]) -> usize;
             pop(key: impl AsRef<[u8]>) -> Option<Vec<u8>>;
-            get_or_compute(key: impl AsRef<[u8]>, ttl: Option<Duration>, compute: impl FnOnce() -> Vec<u8>) -> Vec<u8>;
-            get_or_compute_timeout(key: impl AsRef<[u8]>, ttl: Option<Duration>, patience: Duration, compute: impl FnOnce() -> Vec<u8>) -> Vec<u8>;
         }
     };
+}
+
+/// There is no seat for this process: it can read all the same.
+fn is_seatless(error: &CacheError) -> bool {
+    matches!(error, CacheError::NoSeat | CacheError::ReadOnly | CacheError::Unjoined(_))
 }
 
 /// On a handle of the cache's pool, in the unnamed namespace. A forked child takes seats of its own by itself.
 impl TierCache {
     operations!(self: &Self);
 
-    /// [`Handle::get`]. Where no handle is free, or the cache may only be read, it reads without one.
+    /// [`Handle::get`]. Where no handle is free, this process cannot take part, or the cache may only be read, it reads without one.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, CacheError> {
         let mut value = Vec::new();
         Ok(self.get_into(key, &mut value)?.then_some(value))
@@ -59,30 +59,125 @@ impl TierCache {
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool, CacheError> {
         let key = key.as_ref();
         match self.with(|handle| handle.get_into(key, value)) {
-            Err(CacheError::NoSeat | CacheError::ReadOnly) => self.reader().get_into(key, value),
+            Err(error) if is_seatless(&error) => self.reader().get_into(key, value),
             found => found,
         }
+    }
+
+    /// [`Handle::get_into_slice`], as [`TierCache::get`].
+    pub fn get_into_slice(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: &mut [u8],
+    ) -> Result<Option<usize>, CacheError> {
+        let key = key.as_ref();
+        match self.with(|handle| handle.get_into_slice(key, value)) {
+            Err(error) if is_seatless(&error) => self.reader().get_into_slice(key, value),
+            found => found,
+        }
+    }
+
+    /// An operation on a handle of the pool, or without one.
+    fn with_or<R>(
+        &self,
+        seated: impl FnOnce(&mut Handle<'_>) -> Result<R, CacheError>,
+        seatless: impl FnOnce(Reader<'_>) -> Result<R, CacheError>,
+    ) -> Result<R, CacheError> {
+        match self.with(seated) {
+            Err(error) if is_seatless(&error) => seatless(self.reader()),
+            found => found,
+        }
+    }
+
+    /// [`Handle::peek`], as [`TierCache::get`].
+    pub fn peek(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, CacheError> {
+        let key = key.as_ref();
+        self.with_or(|handle| handle.peek(key), |reader| reader.get(key))
+    }
+
+    /// [`Handle::get_versioned`], as [`TierCache::get`].
+    pub fn get_versioned(
+        &self,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<(Vec<u8>, u64)>, CacheError> {
+        let key = key.as_ref();
+        self.with_or(|handle| handle.get_versioned(key), |reader| reader.get_versioned(key))
+    }
+
+    /// [`Handle::get_many`], as [`TierCache::get`].
+    pub fn get_many(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Vec<u8>>>, CacheError> {
+        self.with_or(|handle| handle.get_many(keys), |reader| reader.get_many(keys))
     }
 
     /// [`Handle::contains_key`], as [`TierCache::get`].
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool, CacheError> {
         let key = key.as_ref();
-        match self.with(|handle| handle.contains_key(key)) {
-            Err(CacheError::NoSeat | CacheError::ReadOnly) => {
-                self.reader().get_into(key, &mut Vec::new())
-            }
-            found => found,
+        self.with_or(|handle| handle.contains_key(key), |reader| reader.contains_key(key))
+    }
+
+    /// [`Handle::ttl`], as [`TierCache::get`].
+    pub fn ttl(&self, key: impl AsRef<[u8]>) -> Result<Option<Option<Duration>>, CacheError> {
+        let key = key.as_ref();
+        self.with_or(|handle| handle.ttl(key), |reader| reader.ttl(key))
+    }
+
+    /// [`Handle::get_or_compute`]. Where [`TierCache::get`] reads without a handle it computes for itself, and stores nothing.
+    pub fn get_or_compute(
+        &self,
+        key: impl AsRef<[u8]>,
+        ttl: Option<Duration>,
+        compute: impl FnOnce() -> Vec<u8>,
+    ) -> Result<Vec<u8>, CacheError> {
+        self.get_or_compute_timeout(key, ttl, DEFAULT_PATIENCE, compute)
+    }
+
+    /// [`Handle::get_or_compute_timeout`], as [`TierCache::get_or_compute`].
+    pub fn get_or_compute_timeout(
+        &self,
+        key: impl AsRef<[u8]>,
+        ttl: Option<Duration>,
+        patience: Duration,
+        compute: impl FnOnce() -> Vec<u8>,
+    ) -> Result<Vec<u8>, CacheError> {
+        let compute = || Ok::<_, Infallible>(compute());
+        match self.compute_or_alone(key.as_ref(), ttl, patience, compute)? {
+            Ok(value) => Ok(value),
+            Err(never) => match never {},
         }
     }
 
-    /// [`Handle::get_or_try_compute`].
+    /// [`Handle::get_or_try_compute`], as [`TierCache::get_or_compute`].
     pub fn get_or_try_compute<E>(
         &self,
         key: impl AsRef<[u8]>,
         ttl: Option<Duration>,
         compute: impl FnOnce() -> Result<Vec<u8>, E>,
     ) -> Result<Result<Vec<u8>, E>, CacheError> {
-        self.with(|handle| handle.get_or_try_compute(key, ttl, compute))
+        self.compute_or_alone(key.as_ref(), ttl, DEFAULT_PATIENCE, compute)
+    }
+
+    fn compute_or_alone<E>(
+        &self,
+        key: &[u8],
+        ttl: Option<Duration>,
+        patience: Duration,
+        compute: impl FnOnce() -> Result<Vec<u8>, E>,
+    ) -> Result<Result<Vec<u8>, E>, CacheError> {
+        let mut compute = Some(compute);
+        let done = self.with(|handle| match compute.take() {
+            Some(compute) => handle.compute_within(key, ttl, patience, compute),
+            None => Err(CacheError::Busy),
+        });
+        match (done, compute) {
+            // No handle was there to begin with.
+            (Err(error), Some(compute)) if is_seatless(&error) => {
+                Ok(match self.reader().get(key)? {
+                    Some(value) => Ok(value),
+                    None => compute(),
+                })
+            }
+            (done, _) => done,
+        }
     }
 
     /// [`Handle::begin`].
@@ -116,6 +211,12 @@ impl TierCache {
                 Err(CacheError::Full | CacheError::KeyTooLarge { .. } | CacheError::Sink(_)) => {
                     return Ok(compute().await);
                 }
+                Err(error) if is_seatless(&error) => {
+                    return Ok(match self.reader().get(&key)? {
+                        Some(value) => value,
+                        None => compute().await,
+                    });
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -143,6 +244,15 @@ pub struct OwnedHandle {
 
 impl OwnedHandle {
     operations!(self: &mut Self);
+    operations! { self: &mut Self;
+        peek(key: impl AsRef<[u8]>) -> Option<Vec<u8>>;
+        get_into_slice(key: impl AsRef<[u8]>, value: &mut [u8]) -> Option<usize>;
+        get_versioned(key: impl AsRef<[u8]>) -> Option<(Vec<u8>, u64)>;
+        get_many(keys: &[impl AsRef<[u8]>]) -> Vec<Option<Vec<u8>>>;
+        ttl(key: impl AsRef<[u8]>) -> Option<Option<Duration>>;
+        get_or_compute(key: impl AsRef<[u8]>, ttl: Option<Duration>, compute: impl FnOnce() -> Vec<u8>) -> Vec<u8>;
+        get_or_compute_timeout(key: impl AsRef<[u8]>, ttl: Option<Duration>, patience: Duration, compute: impl FnOnce() -> Vec<u8>) -> Vec<u8>;
+    }
 
     fn with<R>(
         &mut self,

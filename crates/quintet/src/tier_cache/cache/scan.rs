@@ -11,6 +11,7 @@ use super::spaces::Namespace;
 use super::view::View;
 use crate::sync::{Ordering, fence};
 use crate::tier_cache::map::{DEFAULT_TIMEOUT, Map};
+use crate::tier_cache::step::{Point, crash_point};
 use crate::tier_cache::wait::Wait;
 use crate::tier_cache::word::{Cbits, Link};
 use std::time::Duration;
@@ -104,22 +105,15 @@ impl View<'_> {
         let legal = meta.key() <= super::MAX_KEY && meta.value() <= self.sizes.longest();
         let whole =
             legal && key.take(meta.key(), &mut pieces) && value.take(meta.value(), &mut pieces);
-        let (outlived, expiry) = (self.is_outlived(block, meta), block.expiry());
+        let (space, expiry) = (self.living_space(block, meta), block.expiry());
         let sound = self.has_sum(link, block);
+        crash_point!(Point::ReadAgain);
         // ORDERING: Acquire fence: as in `View::attempt`.
         fence(Ordering::Acquire);
         super::read::current(self, link).ok_or(())?;
         // A damaged entry is shown to nobody; who looks it up is told, and so is who checks.
-        if !whole || outlived || !sound {
-            return Ok(None);
-        }
-        let ttl = (expiry != 0).then(|| Duration::from_millis(expiry.saturating_sub(self.now())));
-        Ok(Some(ScannedEntry {
-            namespace: Namespace(self.space_of(meta.space())),
-            key,
-            value,
-            ttl,
-        }))
+        let Some(space) = space.filter(|_| whole && sound) else { return Ok(None) };
+        Ok(Some(ScannedEntry { namespace: Namespace(space), key, value, ttl: self.left(expiry) }))
     }
 
     /// The links of a bucket in every tier, as its cells are now, the youngest tier first.

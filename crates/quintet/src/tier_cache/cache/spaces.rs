@@ -18,12 +18,13 @@
 //! namespace that has been removed finds nothing in the one that has its number now, and writes nothing there.
 
 use super::TierCache;
-use super::block::Block;
+use super::block::{Block, Meta};
 use super::error::CacheError;
-use super::handle::{Handle, Reader};
+use super::handle::Handle;
 use super::hash::hash;
 use super::layout::{MAX_SPACES, SPACE_WORDS};
 use super::read::words_of;
+use super::reader::Reader;
 use super::stats::Count;
 use super::view::{Age, Global, View};
 use crate::sync::{AtomicU64, Ordering};
@@ -158,6 +159,14 @@ impl<'a> View<'a> {
     /// The namespace that has this number now.
     pub(super) fn space_of(&self, number: u32) -> Space {
         Space::new(number, (self.life(number) >> 32) as u32)
+    }
+
+    /// The namespace of an entry; `None` if it is outlived. By one look: the number may be another namespace's a moment later.
+    pub(super) fn living_space(&self, block: Block<'a>, meta: Meta) -> Option<Space> {
+        let (life, expiry) = (self.life(meta.space()), block.expiry());
+        let (_, generation) = block.next_and_space();
+        let lives = life as u32 == generation && !(expiry != 0 && self.has_passed(expiry));
+        lives.then(|| Space::new(meta.space(), (life >> 32) as u32))
     }
 
     /// The slots where a name can be, in the order of search, and the hash they have in word 0.
@@ -314,8 +323,11 @@ impl TierCache {
     /// All namespaces with their names, the unnamed one first.
     pub fn namespaces(&self) -> Vec<(String, Namespace)> {
         let view = self.view();
-        let named =
-            |number: u32| Some((view.space_name(number)?, Namespace(view.space_of(number))));
+        let named = |number: u32| {
+            let (name, space) = (view.space_name(number)?, view.space_of(number));
+            // The same name before and after: what lies between belongs to it.
+            (view.space_name(number)? == name).then_some((name, Namespace(space)))
+        };
         (0..view.sizes.spaces).filter_map(named).collect()
     }
 

@@ -115,10 +115,45 @@ fn threads_share_the_pool() {
 fn gets_need_no_seat() {
     let cache = small().handles(1).create_sealed().unwrap();
     let mut only = cache.handle().unwrap();
-    only.insert("k", "v").unwrap();
-    assert_eq!(cache.get("k").unwrap().as_deref(), Some(&b"v"[..]));
-    assert!(cache.contains_key("k").unwrap());
+    only.insert_for("k", "v", Some(Duration::from_secs(60))).unwrap();
+    all_gets_are_answered(&cache);
     assert_eq!(cache.insert("k", "w"), Err(CacheError::NoSeat));
+}
+
+/// As many processes as there can be take part already, or the cache may only be read: the same.
+#[test]
+fn gets_need_no_part_in_the_cache() {
+    let place = Place::Name(format!("gets-alone-{}", std::process::id()));
+    let _ = TierCache::unlink(&place);
+    let cache = small().processes(1).create(&place).unwrap();
+    cache.insert_for("k", "v", Some(Duration::from_secs(60))).unwrap();
+    // The slots fill a page: as many attachments as there are take them all.
+    let taken: Vec<_> = (1..64).map(|_| TierCache::attach(&place).unwrap()).collect();
+    taken.iter().for_each(|other| drop(other.handle().map(std::mem::forget)));
+    let late = TierCache::attach(&place).unwrap();
+    assert!(matches!(late.handle(), Err(CacheError::Unjoined(_) | CacheError::NoSeat)));
+    all_gets_are_answered(&late);
+    all_gets_are_answered(&TierCache::attach_read_only(&place).unwrap());
+    TierCache::unlink(&place).unwrap();
+}
+
+/// "k" is "v" for a minute, "absent" is not there.
+#[track_caller]
+fn all_gets_are_answered(cache: &TierCache) {
+    let (key, value) = ("k", b"v".to_vec());
+    assert!(cache.handle().is_err(), "there is a seat");
+    assert_eq!(cache.get(key).unwrap().as_ref(), Some(&value));
+    assert_eq!(cache.peek(key).unwrap().as_ref(), Some(&value));
+    assert_eq!(cache.get_versioned(key).unwrap().map(|(value, _)| value).as_ref(), Some(&value));
+    assert_eq!(cache.get_many(&[key, "absent"]).unwrap(), [Some(value.clone()), None]);
+    assert_eq!(cache.get_into_slice(key, &mut [0; 4]).unwrap(), Some(1));
+    assert!(cache.ttl(key).unwrap().unwrap().unwrap() > Duration::from_secs(30));
+    assert!(cache.contains_key(key).unwrap() && !cache.contains_key("absent").unwrap());
+    assert_eq!(cache.get_or_compute(key, None, || unreachable!()).unwrap(), value);
+    assert_eq!(cache.get_or_compute("absent", None, || b"own".to_vec()).unwrap(), b"own");
+    let failed = cache.get_or_try_compute("absent", None, || Err::<Vec<u8>, _>("why"));
+    assert_eq!(failed.unwrap(), Err("why"));
+    assert!(!cache.contains_key("absent").unwrap(), "nothing was stored");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::world::{small, tiny_of};
 use crate::tier_cache::cache::*;
-use crate::tier_cache::step::{Fate, with_fate};
+use crate::tier_cache::step::{Fate, Point, with_fate};
 
 /// Two names that begin with the same 48, or 96, or 200 bytes are two namespaces.
 #[test]
@@ -66,6 +66,34 @@ fn removed_namespaces_are_freed() {
     assert_eq!(cache.namespaces().len(), 1);
     drop((handle, stale));
     cache.check().unwrap();
+}
+
+/// A namespace is removed, and its number given to another, while somebody scans: what is shown belongs to the first.
+#[test]
+fn a_scan_shows_nobody_the_entries_of_another() {
+    let cache = small().namespaces(1).create_sealed().unwrap();
+    let mut handle = cache.handle().unwrap();
+    handle.set_namespace(cache.namespace("old").unwrap());
+    handle.insert("k", "secret").unwrap();
+    let mut shown = 0;
+    for n in 0.. {
+        let mut new = None;
+        let mut next = |_: Point| {
+            cache.remove_namespace("old").unwrap();
+            new = Some(cache.namespace("new").unwrap());
+        };
+        let scan = || cache.scan().collect::<Result<Vec<_>, _>>().unwrap();
+        let (entries, points) = with_fate(Fate::Inject(n), Some(&mut next), scan);
+        shown += entries.len();
+        assert!(entries.iter().all(|entry| Some(entry.namespace) != new), "{entries:?} at {n}");
+        if n >= points {
+            break;
+        }
+        cache.remove_namespace("new").unwrap();
+        handle.set_namespace(cache.namespace("old").unwrap());
+        handle.insert("k", "secret").unwrap();
+    }
+    assert!(shown > 0);
 }
 
 #[test]
