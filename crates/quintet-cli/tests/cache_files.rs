@@ -239,6 +239,94 @@ fn if_absent_locks_nobody_out() {
     assert_eq!(story.fine(&["get", &story.name, "key"]), "of nobody");
 }
 
+/// A setting of the system for the length of a story.
+struct Setting {
+    file: &'static str,
+    before: String,
+}
+
+impl Setting {
+    /// Nothing, and a line that says so, where the system does not let it be changed.
+    fn change(file: &'static str, value: &str) -> Option<Self> {
+        let changed = std::fs::read_to_string(file)
+            .and_then(|before| std::fs::write(file, value).map(|()| Self { file, before }));
+        if changed.is_err() {
+            println!("skipped: {file} cannot be set here");
+        }
+        changed.ok()
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        let _ = std::fs::write(self.file, &self.before);
+    }
+}
+
+/// Systems that forbid to open another user's file in a sticky directory in the way that would make it: a shared cache is opened in no such way.
+#[test]
+fn a_shared_cache_is_used_where_files_of_others_are_protected() {
+    let story = Story::new("protected");
+    if !story.has_others() {
+        return;
+    }
+    let create = ["create", &story.name, "--capacity", "1MiB"];
+    story.fine(&[&create[..], &["--mode", "0666"]].concat());
+    for strict in ["1", "2"] {
+        let Some(_set) = Setting::change("/proc/sys/fs/protected_regular", strict) else { return };
+        for args in [
+            &["set", &story.name, "key", strict][..],
+            &["create", &story.name, "--capacity", "1MiB", "--if-absent"],
+            &["get", &story.name, "key"],
+        ] {
+            let output = story.as_nobody(args);
+            assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
+        }
+        let again = story.as_nobody(&create);
+        is_refused(&again, &create, &["exists"]);
+    }
+    assert_eq!(story.fine(&["get", &story.name, "key"]), "2");
+}
+
+/// On a file system that may only be read, whatever reads works, and whatever writes is told why it does not.
+#[test]
+fn a_file_system_that_may_only_be_read() {
+    let story = Story::new("frozen");
+    let directory = story.file("mount");
+    std::fs::create_dir_all(&directory).expect("the target directory is writable");
+    let mount = |args: &[&str]| {
+        let done = Command::new("mount").args(args).arg(&directory).output();
+        done.is_ok_and(|done| done.status.success())
+    };
+    if !mount(&["-t", "tmpfs", "-o", "size=8m", "tmpfs"]) {
+        return println!("skipped: mounting is not permitted here");
+    }
+    let file = format!("{directory}/cache");
+    story.fine(&["create", &story.name, "--path", &file, "--capacity", "1MiB"]);
+    story.fine(&["set", &file, "key", "value", "--ttl", "1h"]);
+    assert!(mount(&["-o", "remount,ro"]));
+    let outcome = std::panic::catch_unwind(|| {
+        assert_eq!(story.fine(&["get", &file, "key"]), "value");
+        assert_eq!(story.fine(&["mget", &file, "key"]), "key\tvalue\n");
+        assert!(story.fine(&["ttl", &file, "key"]).ends_with("ms\n"));
+        for args in [["scan", &file], ["dump", &file], ["stat", &file]] {
+            story.fine(&args);
+        }
+        let why = "a file system that may only be read";
+        story.refused(&["set", &file, "key", "other"], &[why, "remount"]);
+        story.refused(&["del", &file, "key"], &[why]);
+        story.refused(&["remove", &file], &[why]);
+        let other = format!("{directory}/other");
+        let create = ["create", "another", "--path", &other, "--capacity", "1MiB"];
+        story.refused(&create, &[why, "another one"]);
+    });
+    let unmounted = Command::new("umount").arg(&directory).output();
+    assert!(unmounted.is_ok_and(|done| done.status.success()));
+    if let Err(failed) = outcome {
+        std::panic::resume_unwind(failed);
+    }
+}
+
 /// Whoever is content with a cache opens it and makes no file: in a sticky directory that could be forbidden.
 #[test]
 fn if_absent_makes_no_file_beside_a_cache_that_is_there() {

@@ -65,6 +65,9 @@ fn may(command: &[&str]) -> bool {
 const TIME: &[&str] = &["unshare", "--time", "--boottime", "100000", "--fork"];
 const PIDS: &[&str] = &["unshare", "--pid", "--fork", "--mount-proc"];
 const PIDS_OLD_PROC: &[&str] = &["unshare", "--pid", "--fork"];
+/// This user has another number there; and nobody has a number there.
+const USERS: &[&str] = &["unshare", "--user", "--map-user=7"];
+const NO_USERS: &[&str] = &["unshare", "--user"];
 const NO_PROC: &[&str] =
     &["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /proc && exec \"$0\" \"$@\""];
 
@@ -89,6 +92,14 @@ fn child() {
             let cache = TierCache::attach(&place).unwrap();
             report(&format!("has {}", cache.reader().get("kept").unwrap().is_some()));
         }
+        "open" | "open-any" => {
+            let any = task == "open-any";
+            let builder = if any { small().any_owner() } else { small() };
+            match builder.attach(&place) {
+                Ok(cache) => report(&format!("has {}", cache.get("kept").unwrap().is_some())),
+                Err(error) => report(&error.to_string()),
+            }
+        }
         "sealed" => match small().create_sealed() {
             Ok(_) => report("made"),
             Err(error) => report(&error.to_string()),
@@ -105,6 +116,13 @@ fn child() {
                 Err(error) => report(&error.to_string()),
             });
             drop(handle);
+        }
+        "no-descriptors" => {
+            let cache = TierCache::attach(&place).unwrap();
+            let none = libc::rlimit { rlim_cur: 3, rlim_max: 3 };
+            // SAFETY: the structure outlives the call.
+            unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &none) };
+            report(&cache.handle().err().map_or("joined".to_owned(), |error| error.to_string()));
         }
         "raw-clone" => {
             let cache = TierCache::attach(&place).unwrap();
@@ -218,6 +236,27 @@ fn a_peer_without_proc_is_alive() {
     lives_beside_a_peer("no-proc", NO_PROC);
 }
 
+/// The same user under another number: the file's owner is compared as the system shows it there, not as its maker wrote it down.
+#[test]
+fn a_peer_in_another_user_namespace_is_alive() {
+    lives_beside_a_peer("users", USERS);
+}
+
+/// Where the owner has no number, it is shown as one that anybody without a number has: nobody is trusted for that.
+#[test]
+fn an_owner_without_a_number_is_nobody_to_trust() {
+    if !may(NO_USERS) {
+        return;
+    }
+    let named = Named::new("numberless");
+    let cache = named.create();
+    cache.insert("kept", "value").unwrap();
+    let said = named.child(NO_USERS, "open").line(PATIENCE).unwrap();
+    assert!(said.contains("user namespace") && said.contains("any owner"), "{said}");
+    let child = named.child(NO_USERS, "open-any");
+    assert_eq!(child.line(PATIENCE).as_deref(), Some("has true"));
+}
+
 /// Clocks that differ between namespaces decide nothing.
 #[test]
 fn time_means_the_same_in_every_namespace() {
@@ -294,6 +333,15 @@ fn a_child_forked_after_remove_without_proc_is_told_why() {
         assert!(said.contains("removed") && said.contains("/proc"), "{said}");
         drop(cache);
     }
+}
+
+/// Who has no descriptor left is told so, and not that the cache or `/proc` is gone.
+#[test]
+fn without_a_descriptor_the_reason_is_told() {
+    let named = Named::new("descriptors");
+    let _cache = named.create();
+    let said = named.child(&[], "no-descriptors").line(PATIENCE).unwrap();
+    assert!(said.contains("open files"), "{said}");
 }
 
 /// A process whose first thread has ended shows as a zombie while its other threads work.

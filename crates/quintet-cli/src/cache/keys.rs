@@ -1,11 +1,10 @@
 //! Single keys, and all of them.
 
 use super::args::{IncrArgs, KeyArgs, ScanArgs, SetArgs};
-use super::place::{attach, builder, known_space, look, place, refused, unopened};
+use super::place::{attach, attach_for_gets, known_space, look, refused};
 use crate::fail::{Exit, Fail};
 use crate::ui::say;
-use quintet::cache::{CacheError, Handle, OpenError};
-use quintet::cache::{ScannedEntry, SegmentError, TierCache};
+use quintet::cache::{CacheError, Handle, Namespace, Reader, ScannedEntry, TierCache};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -52,31 +51,33 @@ fn from_stdin(most: usize) -> Result<Vec<u8>, Fail> {
     Ok(value)
 }
 
-/// Prints a value.
-pub(super) fn get(args: &KeyArgs) -> Result<Exit, Fail> {
-    let (key, namespace) = (args.key.as_bytes(), args.space.namespace.as_deref());
-    let cache = match builder().attach(&place(&args.name)) {
-        // Whoever may only read gets the value, uncounted.
-        Err(OpenError::Segment(SegmentError::Permission(_))) => {
-            builder().attach_read_only(&place(&args.name))
-        }
-        opened => opened,
-    };
-    let cache = cache.map_err(|error| unopened(&args.name, &error))?;
-    let Some(space) = known_space(&cache, namespace) else { return Ok(Exit::No) };
-    let found = match cache.handle() {
+/// Reads in a namespace: on a handle, or without one where there is none to be had.
+pub(super) fn reading<R>(
+    cache: &TierCache,
+    space: Namespace,
+    seated: impl FnOnce(&mut Handle<'_>) -> Result<R, CacheError>,
+    seatless: impl FnOnce(Reader<'_>) -> Result<R, CacheError>,
+) -> Result<R, CacheError> {
+    match cache.handle() {
         Ok(mut handle) => {
             handle.set_namespace(space);
-            handle.get(key)
+            seated(&mut handle)
         }
-        // So does who finds no seat free.
         Err(CacheError::ReadOnly | CacheError::NoSeat | CacheError::Unjoined(_)) => {
             let mut reader = cache.reader();
             reader.set_namespace(space);
-            reader.get(key)
+            seatless(reader)
         }
         Err(error) => Err(error),
-    };
+    }
+}
+
+/// Prints a value.
+pub(super) fn get(args: &KeyArgs) -> Result<Exit, Fail> {
+    let (key, namespace) = (args.key.as_bytes(), args.space.namespace.as_deref());
+    let cache = attach_for_gets(&args.name)?;
+    let Some(space) = known_space(&cache, namespace) else { return Ok(Exit::No) };
+    let found = reading(&cache, space, |handle| handle.get(key), |reader| reader.get(key));
     match found.map_err(|error| refused(&args.name, "read", &error))? {
         None => Ok(Exit::No),
         Some(value) => {

@@ -86,6 +86,11 @@ fn uncreated(args: &CreateArgs, error: &OpenError) -> Fail {
             format!("{}: permission denied", path.display()),
             "give a --path FILE in a directory you may write to",
         ),
+        OpenError::Segment(SegmentError::ReadOnlyFileSystem(path)) => Fail::misuse(
+            format!("cannot create {:?}", args.name),
+            format!("{} lies on a file system that may only be read", path.display()),
+            "give a --path FILE on another one",
+        ),
         OpenError::Segment(SegmentError::Mismatch { field: field @ "mode", expected, found }) => {
             differs(args, format!("{field} is {found:04o}, not {expected:04o}"))
         }

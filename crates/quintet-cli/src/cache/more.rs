@@ -1,11 +1,11 @@
 //! Conditional stores, times to live, many keys at once, and whole caches as JSON lines.
 
 use super::args::{CasArgs, DumpArgs, KeyArgs, LoadArgs, MgetArgs, MsetArgs, SetArgs, TouchArgs};
-use super::keys::{bytes_of, json, readable, value_of, writing};
-use super::place::{attach, known_space, look, refused};
+use super::keys::{bytes_of, json, readable, reading, value_of, writing};
+use super::place::{attach, attach_for_gets, known_space, look, refused};
 use crate::fail::{Exit, Fail};
 use crate::ui::say;
-use quintet::cache::{Handle, TierCache};
+use quintet::cache::{Handle, Reader, TierCache};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -49,10 +49,13 @@ fn existing<R>(
 
 /// Prints how long a key will live.
 pub(super) fn ttl(args: &KeyArgs) -> Result<Exit, Fail> {
-    let cache = attach(&args.name)?;
-    let ask = |mut handle: Handle<'_>| handle.ttl(args.key.as_bytes());
-    let left = existing(&cache, args.space.namespace.as_deref(), ask);
-    match left.map_err(|error| refused(&args.name, "read", &error))?.flatten() {
+    let cache = attach_for_gets(&args.name)?;
+    let Some(space) = known_space(&cache, args.space.namespace.as_deref()) else {
+        return Ok(Exit::No);
+    };
+    let key = args.key.as_bytes();
+    let left = reading(&cache, space, |handle| handle.ttl(key), |reader| reader.ttl(key));
+    match left.map_err(|error| refused(&args.name, "read", &error))? {
         None => return Ok(Exit::No),
         Some(None) => say("never"),
         Some(Some(left)) => say(&format!("{}ms", left.as_millis())),
@@ -78,12 +81,16 @@ pub(super) fn cas(args: &CasArgs) -> Result<Exit, Fail> {
 
 /// Prints the values of many keys.
 pub(super) fn mget(args: &MgetArgs) -> Result<Exit, Fail> {
-    let cache = attach(&args.name)?;
+    let cache = attach_for_gets(&args.name)?;
     let keys: Vec<&[u8]> = args.keys.iter().map(|key| key.as_bytes()).collect();
-    let found =
-        existing(&cache, args.space.namespace.as_deref(), |mut handle| handle.get_many(&keys));
-    let found = found.map_err(|error| refused(&args.name, "read", &error))?;
-    let values = found.unwrap_or_else(|| vec![None; keys.len()]);
+    let values = match known_space(&cache, args.space.namespace.as_deref()) {
+        Some(space) => {
+            let read = |reader: Reader<'_>| reader.get_many(&keys);
+            reading(&cache, space, |handle| handle.get_many(&keys), read)
+                .map_err(|error| refused(&args.name, "read", &error))?
+        }
+        None => vec![None; keys.len()],
+    };
     let mut out = io::BufWriter::new(io::stdout().lock());
     for (key, value) in keys.iter().zip(&values) {
         let line = match (value, args.json) {

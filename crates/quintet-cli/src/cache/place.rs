@@ -143,9 +143,24 @@ pub(super) fn attach(name: &str) -> Result<TierCache, Fail> {
 pub(super) fn look(name: &str) -> Result<TierCache, Fail> {
     let place = place(name);
     let cache = match builder().attach(&place) {
-        Err(OpenError::Segment(SegmentError::Permission(_) | SegmentError::Owner { .. })) => {
-            TierCache::builder().any_owner().attach_read_only(&place)
-        }
+        Err(OpenError::Segment(
+            SegmentError::Permission(_)
+            | SegmentError::ReadOnlyFileSystem(_)
+            | SegmentError::Owner { .. }
+            | SegmentError::UnknownOwner(_),
+        )) => TierCache::builder().any_owner().attach_read_only(&place),
+        opened => opened,
+    };
+    cache.map_err(|error| unopened(name, &error))
+}
+
+/// Attaches for gets: whoever may only read gets values too, uncounted.
+pub(super) fn attach_for_gets(name: &str) -> Result<TierCache, Fail> {
+    let place = place(name);
+    let cache = match builder().attach(&place) {
+        Err(OpenError::Segment(
+            SegmentError::Permission(_) | SegmentError::ReadOnlyFileSystem(_),
+        )) => builder().attach_read_only(&place),
         opened => opened,
     };
     cache.map_err(|error| unopened(name, &error))
@@ -195,10 +210,20 @@ pub(super) fn unopened(name: &str, error: &OpenError) -> Fail {
             format!("{}: permission denied", path.display()),
             "ask its owner to create it with --mode 0660 or 0666, or run as its owner",
         ),
+        OpenError::Segment(SegmentError::ReadOnlyFileSystem(path)) => Fail::misuse(
+            what,
+            format!("{} lies on a file system that may only be read", path.display()),
+            "get, mget, ttl, scan, dump and stat work there; to write, remount it",
+        ),
         OpenError::Segment(SegmentError::Owner { path, owner }) => Fail::misuse(
             what,
             format!("user {owner} made {}", path.display()),
             "give --any-owner if you trust that user, or choose another name",
+        ),
+        OpenError::Segment(SegmentError::UnknownOwner(path)) => Fail::misuse(
+            what,
+            format!("whoever made {} has no number in this user namespace", path.display()),
+            "give --any-owner if you trust it, or choose another name",
         ),
         OpenError::Segment(SegmentError::Format { .. }) => {
             let advice = format!("quintet cache remove {name}, then create it again");

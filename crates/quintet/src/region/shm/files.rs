@@ -2,18 +2,21 @@
 //!
 //! **F1.** A file is a segment if it begins with the magic word, and a half-made one if it begins with the word for that. Any other
 //! file, an empty one too, is somebody else's: it is never written to, unlinked or given another mode.
-//! **F2.** Whoever makes a segment makes its name, and at once holds the creation lock, which lies on the file's own first byte. A half-made
-//! file whose lock is held is being made; one whose lock is free was left by a creator that died, and the next one replaces it.
+//! **F2.** Whoever makes a segment begins it without a name: it takes the creation lock, which lies on the file's own first byte, writes the word for a half-made one,
+//! and only then gives it its name. A half-made file whose lock is held is being made; one whose lock is free was left by a creator that died, and the next
+//! one replaces it. So two that start together never take each other's file for somebody else's.
 //! **F3.** A name is unlinked only by who has seen a segment there and, for a half-made one, holds its creation lock.
-//! **F4.** No other file is made: whatever fails leaves nothing behind. Only a creator killed between making the name and its first word leaves an
-//! empty file, which F1 protects; it has to be removed by hand.
+//! **F4.** No other file is made: whatever fails leaves nothing behind. Where the file system has no files without names, or without `/proc`, the name comes
+//! first: others wait a moment for its lock, and a creator killed before its first word leaves an empty file, which F1 protects; it has to be removed by hand.
 
 use super::header::{HALF_MADE, MAGIC};
 use super::peers::{CREATION, is_locked, lock};
 use super::{Place, SegmentError};
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,7 +27,8 @@ pub(super) fn fail(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -
     move |source| match source.raw_os_error() {
         Some(libc::ENOENT) => SegmentError::NotFound(path),
         Some(libc::EEXIST) => SegmentError::Exists(path),
-        Some(libc::EACCES | libc::EPERM | libc::EROFS) => SegmentError::Permission(path),
+        Some(libc::EACCES | libc::EPERM) => SegmentError::Permission(path),
+        Some(libc::EROFS) => SegmentError::ReadOnlyFileSystem(path),
         Some(libc::ELOOP | libc::EISDIR | libc::ENXIO) => {
             let what = kind_of(&path);
             SegmentError::NotAFile { path, what }
@@ -76,6 +80,33 @@ pub(super) fn open(path: &Path, writable: bool) -> Result<File, SegmentError> {
     } else {
         Err(SegmentError::NotAFile { path: path.to_path_buf(), what: kind_of(path) })
     }
+}
+
+/// May a user trust whoever made a segment? The file's owner as this user namespace shows it, which is what the system goes by; the numbers that the header
+/// holds are its maker's. An owner that has no number here is shown as somebody who may have one elsewhere: nobody knows who it is.
+pub(super) fn verify_owner(file: &File, path: &Path) -> Result<(), SegmentError> {
+    let owner = file.metadata().map_err(fail("examine segment", path))?.uid();
+    let path = path.to_path_buf();
+    if !is_mapped(owner) {
+        return Err(SegmentError::UnknownOwner(path));
+    }
+    // SAFETY: geteuid has no preconditions.
+    let me = unsafe { libc::geteuid() };
+    match owner == me || owner == 0 {
+        true => Ok(()),
+        false => Err(SegmentError::Owner { path, owner }),
+    }
+}
+
+/// A user's number means somebody in this user namespace, or the system does not tell.
+fn is_mapped(user: u32) -> bool {
+    let Ok(map) = std::fs::read_to_string("/proc/self/uid_map") else { return true };
+    map.lines().any(|line| {
+        let mut numbers = line.split_whitespace().map(|number| number.parse::<u64>().unwrap_or(0));
+        let (from, _, count) = (numbers.next(), numbers.next(), numbers.next());
+        let (from, count) = (from.unwrap_or(0), count.unwrap_or(0));
+        (from..from.saturating_add(count)).contains(&(user as u64))
+    })
 }
 
 /// Both lead to one file.
@@ -160,6 +191,15 @@ impl Claim {
         let mut options = options();
         options.write(true).create_new(true).mode(0o600);
         for _ in 0..100 {
+            match begin_unnamed(path) {
+                Ok(file) => return Self::holding(file, path),
+                Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
+                    clear_abandoned(path)?;
+                    continue;
+                }
+                // No files without names here, or something that the call below says as well.
+                Err(_) => {}
+            }
             match options.open(path).map_err(fail("create segment", path)) {
                 Ok(file) => return Self::of(file, path),
                 Err(SegmentError::Exists(_)) => clear_abandoned(path)?,
@@ -169,25 +209,29 @@ impl Claim {
         Err(SegmentError::NotReady(path.to_path_buf()))
     }
 
+    /// A name that was made first.
     fn of(file: File, path: &Path) -> Result<(Self, File), SegmentError> {
-        let copy = file.try_clone();
-        let begun = copy.and_then(|copy| {
-            let locked = lock(file.as_raw_fd(), CREATION)?;
-            file.write_all_at(&HALF_MADE.to_ne_bytes(), 0)?;
-            Ok((copy, locked))
-        });
-        match begun {
-            Ok((copy, true)) => {
-                Ok((Self { file: copy, path: path.to_path_buf(), complete: false }, file))
-            }
+        match begin(&file) {
+            Ok(true) => Self::holding(file, path),
             // Somebody else's program locks every file it finds.
-            Ok((_, false)) => {
+            Ok(false) => {
                 unlink(path, &file);
                 Err(SegmentError::NotReady(path.to_path_buf()))
             }
             Err(error) => {
                 unlink(path, &file);
                 Err(no_room_or(error, path))
+            }
+        }
+    }
+
+    /// A name whose lock is held.
+    fn holding(file: File, path: &Path) -> Result<(Self, File), SegmentError> {
+        match file.try_clone() {
+            Ok(copy) => Ok((Self { file: copy, path: path.to_path_buf(), complete: false }, file)),
+            Err(error) => {
+                unlink(path, &file);
+                Err(fail("begin segment", path)(error))
             }
         }
     }
@@ -204,6 +248,32 @@ impl Drop for Claim {
             unlink(&self.path, &self.file);
         }
         super::peers::unlock(self.file.as_raw_fd(), CREATION);
+    }
+}
+
+/// Takes the creation lock and writes the word of a half-made segment. False if somebody else has the lock.
+fn begin(file: &File) -> io::Result<bool> {
+    let locked = lock(file.as_raw_fd(), CREATION)?;
+    file.write_all_at(&HALF_MADE.to_ne_bytes(), 0)?;
+    Ok(locked)
+}
+
+/// A half-made segment with its lock, which gets its name last (F2).
+fn begin_unnamed(path: &Path) -> io::Result<File> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let mut unnamed = OpenOptions::new();
+    unnamed.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC);
+    let file = unnamed.open(parent.unwrap_or(Path::new(".")))?;
+    if !begin(&file)? {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    let from = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let to = CString::new(path.as_os_str().as_bytes())?;
+    let (here, flags) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+    // SAFETY: both are C strings that outlive the call.
+    match unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), flags) } {
+        0 => Ok(file),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
@@ -231,7 +301,9 @@ fn clear_abandoned(path: &Path) -> Result<(), SegmentError> {
         Ok(file) => file,
         // Gone meanwhile: the name is free.
         Err(SegmentError::NotFound(_)) => return Ok(()),
-        Err(SegmentError::Permission(_)) => return Err(exists(path)),
+        Err(SegmentError::Permission(_) | SegmentError::ReadOnlyFileSystem(_)) => {
+            return Err(exists(path));
+        }
         Err(error) => return Err(error),
     };
     match judge_patiently(&file) {
@@ -269,9 +341,15 @@ pub(super) fn open_again(file: &File, path: Option<&Path>) -> Result<File, Segme
     let through = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let mut again = OpenOptions::new();
     again.read(true).write(true).custom_flags(libc::O_CLOEXEC | libc::O_NONBLOCK);
-    let by_proc = again.open(&through).ok().filter(|again| is_same(again, file));
-    if let Some(again) = by_proc {
-        return Ok(again);
+    // Neither `/proc` nor the name is to blame for these.
+    let exhausted = |error: &io::Error| {
+        matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
+    };
+    let doing = "open the segment again";
+    match again.open(&through) {
+        Ok(again) if is_same(&again, file) => return Ok(again),
+        Err(source) if exhausted(&source) => return Err(SegmentError::Io { doing, source }),
+        _ => {}
     }
     let Some(path) = path else { return Err(SegmentError::NeedsProc) };
     match options().write(true).open(path) {
@@ -279,6 +357,7 @@ pub(super) fn open_again(file: &File, path: Option<&Path>) -> Result<File, Segme
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Err(SegmentError::Permission(path.to_path_buf()))
         }
+        Err(source) if exhausted(&source) => Err(SegmentError::Io { doing, source }),
         _ => Err(SegmentError::Removed(path.to_path_buf())),
     }
 }

@@ -200,6 +200,8 @@ pub enum SegmentError {
     },
     /// The user may not do that.
     Permission(PathBuf),
+    /// The file system may only be read.
+    ReadOnlyFileSystem(PathBuf),
     /// The name is empty, too long, has a slash or ends in `.lock`.
     Name(PathBuf),
     /// Something else than a regular file lies there.
@@ -223,6 +225,8 @@ pub enum SegmentError {
         /// Who.
         owner: u32,
     },
+    /// Whoever made it has no number in this user namespace, and that was not allowed.
+    UnknownOwner(PathBuf),
     /// A segment without a name needs `/proc`, which is not there.
     NeedsProc,
     /// Its name was removed, and without `/proc` it cannot be opened again.
@@ -278,6 +282,11 @@ impl fmt::Display for SegmentError {
             Self::Permission(path) => {
                 write!(out, "{}: permission denied; check its owner and mode", path.display())
             }
+            Self::ReadOnlyFileSystem(path) => write!(
+                out,
+                "{} lies on a file system that may only be read: attach to read, or choose another place",
+                path.display()
+            ),
             Self::Name(path) => write!(
                 out,
                 "{} cannot be a segment: take a plain name without slash, or the path of a regular file",
@@ -298,6 +307,12 @@ impl fmt::Display for SegmentError {
             Self::Owner { path, owner } => write!(
                 out,
                 "user {owner} made {}: allow any owner if you trust that user, or choose another name",
+                path.display()
+            ),
+            Self::UnknownOwner(path) => write!(
+                out,
+                "whoever made {} has no number in this user namespace: allow any owner if you trust it, or choose \
+                 another name",
                 path.display()
             ),
             Self::NeedsProc => out.write_str(

@@ -96,10 +96,7 @@ impl Segment {
             std::os::unix::fs::fchown(&file, None, Some(group)).map_err(describe)?;
         }
         view::gather(&file, bytes);
-        let length = libc::off_t::try_from(bytes).unwrap_or(libc::off_t::MAX);
-        // SAFETY: a call on our descriptor.
-        let error = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) };
-        match error {
+        match allocate(&file, bytes) {
             0 => {}
             libc::ENOSPC | libc::EFBIG | libc::ENOMEM => {
                 return Err(SegmentError::NoSpace { bytes: bytes as u64, place: place() });
@@ -152,11 +149,8 @@ impl Segment {
     ) -> Result<Self, SegmentError> {
         let path = locate(place)?;
         let file = files::open_segment(&path, writable)?;
-        let owner = file.metadata().map_err(fail("examine segment", &path))?.uid();
-        // SAFETY: geteuid has no preconditions.
-        let me = unsafe { libc::geteuid() };
-        if !wanted.any_owner && owner != me && owner != 0 {
-            return Err(SegmentError::Owner { path, owner });
+        if !wanted.any_owner {
+            files::verify_owner(&file, &path)?;
         }
         Self::attach_file(file, Some(path), wanted, writable)
     }
@@ -366,6 +360,34 @@ impl Segment {
     }
 }
 
+/// Allocates all bytes of a file; the number of an error, or 0.
+fn allocate(file: &File, bytes: usize) -> libc::c_int {
+    let offset = |bytes: usize| libc::off_t::try_from(bytes).unwrap_or(libc::off_t::MAX);
+    in_steps(bytes, |at, part| {
+        // SAFETY: a call on our descriptor.
+        unsafe { libc::posix_fallocate(file.as_raw_fd(), offset(at), offset(part)) }
+    })
+}
+
+/// Many systems let a signal interrupt an allocation, and give back what it had got so far: so it goes on in smaller and smaller steps, of which even a
+/// profiler that interrupts a thousand times a second lets one pass.
+pub(super) fn in_steps(
+    bytes: usize,
+    mut allocate: impl FnMut(usize, usize) -> libc::c_int,
+) -> libc::c_int {
+    const SMALLEST: usize = 2 << 20;
+    let (mut at, mut step) = (0, bytes);
+    while at < bytes {
+        let part = step.min(bytes - at);
+        match allocate(at, part) {
+            0 => at += part,
+            libc::EINTR => step = (step / 2).max(SMALLEST),
+            error => return error,
+        }
+    }
+    0
+}
+
 /// Somebody's turn to repair a segment.
 #[derive(Debug)]
 pub(crate) struct Turn {
@@ -401,8 +423,7 @@ fn verify(
         return Err(SegmentError::Format { found: format, wanted: newest });
     }
     require("size in bytes", AT_BYTES, meta.len())?;
-    require("owner", AT_USER, meta.uid() as u64)?;
-    require("group", AT_GROUP, meta.gid() as u64)?;
+    // Owner and group are what the maker's user namespace calls them; the file itself has been asked.
     require("mode", AT_MODE, (meta.mode() & 0o7777) as u64)?;
     require("number of fields", AT_FIELDS, wanted.fields.len() as u64)?;
     for (index, (name, expected)) in wanted.fields.iter().enumerate() {

@@ -91,8 +91,6 @@ fn a_wrong_header_names_its_field() {
     for (word, name) in [
         (AT_ENDIAN, "endianness"),
         (AT_BYTES, "size in bytes"),
-        (AT_USER, "owner"),
-        (AT_GROUP, "group"),
         (AT_MODE, "mode"),
         (AT_FIELDS, "number of fields"),
     ] {
@@ -174,6 +172,64 @@ fn truncated_foreign_and_linked_files_are_refused() {
 }
 
 /// Creator killed midway: a file that says so, its lock free. While the lock is held it is not ready.
+/// Signals that come all the time, as a profiler's do, interrupt the allocation of a large segment and do not make it fail.
+#[test]
+fn signals_do_not_keep_a_segment_from_being_made() {
+    for (bytes, longest) in [(1, 1), (4096, 4096), (300 << 20, 5 << 20), ((1 << 30) + 5, 2 << 20)] {
+        let (mut end, mut interruptions) = (0, 0);
+        let told = segment::in_steps(bytes, |at, part| {
+            assert_eq!(at, end, "in order, nothing twice");
+            interruptions += 1;
+            if part > longest || interruptions % 3 == 0 {
+                return libc::EINTR;
+            }
+            end += part;
+            0
+        });
+        assert_eq!((told, end), (0, bytes));
+    }
+    assert_eq!(segment::in_steps(1 << 30, |_, _| libc::ENOSPC), libc::ENOSPC);
+}
+
+/// The numbers that a header has for its maker are those of the maker's user namespace: the file's own decide.
+#[test]
+fn owners_are_what_the_system_says() {
+    let own = Own::new("numbers");
+    own.create().unwrap();
+    own.poke(AT_USER, 99);
+    own.poke(AT_GROUP, 99);
+    own.attach().unwrap();
+}
+
+/// Two that start together: whoever finds the name finds a segment, half made or whole, never an empty file that could be anybody's.
+#[test]
+fn a_name_is_never_seen_empty() {
+    let own = Own::new("begun");
+    let done = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut seen = 0;
+            while done.load(Ordering::Relaxed) == 0 {
+                let Ok(file) = std::fs::File::open(&own.1) else { continue };
+                let mut word = [0; 8];
+                assert_eq!(file.read_at(&mut word, 0).unwrap(), 8, "an empty name");
+                assert!([MAGIC, HALF_MADE].contains(&u64::from_ne_bytes(word)));
+                seen += 1;
+            }
+            seen
+        });
+        for _ in 0..2_000 {
+            drop(own.create().unwrap());
+            Segment::remove(&own.0).unwrap();
+            if watcher.is_finished() {
+                break;
+            }
+        }
+        done.store(1, Ordering::Relaxed);
+        assert!(watcher.join().unwrap() > 0, "it looked");
+    });
+}
+
 #[test]
 fn a_half_made_segment_is_not_ready_and_then_abandoned() {
     let own = Own::new("half");
