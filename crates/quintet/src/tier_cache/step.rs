@@ -72,6 +72,19 @@ pub(crate) enum Point {
     ReadAgain,
 }
 
+#[cfg(test)]
+impl Point {
+    /// True for the loads of a get: nothing is left half done there.
+    #[allow(dead_code)] // model checkers use fewer
+    pub(crate) fn is_load(self) -> bool {
+        self as u8 >= Self::ReadControl as u8
+    }
+
+    /// How many kinds of stores there are.
+    #[allow(dead_code)] // model checkers use fewer
+    pub(crate) const STORES: usize = Self::ReadControl as usize;
+}
+
 /// Marks a point. True: the thread counts as dead from here on, its stores have no effect.
 macro_rules! crash_point {
     ($point:expr) => {{

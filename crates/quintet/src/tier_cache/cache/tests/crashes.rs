@@ -3,6 +3,7 @@
 //! The dead one is a handle of a process that the test declares dead: its stores have no effect from the n-th on.
 
 use super::world::{advance, declare_dead, forget_recoverers, small, tiny_of};
+use crate::tier_cache::cache::flight::Start;
 use crate::tier_cache::cache::*;
 use crate::tier_cache::step::{Fate, Point, with_fate};
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ fn long(byte: u8) -> Vec<u8> {
 }
 
 /// One block, several blocks, an expired one.
-fn set_up(builder: CacheBuilder, blocks: u32) -> TierCache {
+pub(super) fn set_up(builder: CacheBuilder, blocks: u32) -> TierCache {
     let cache = tiny_of(builder, blocks);
     let mut handle = cache.handle().unwrap();
     handle.insert("short", "1").unwrap();
@@ -31,7 +32,7 @@ fn set_up(builder: CacheBuilder, blocks: u32) -> TierCache {
 }
 
 /// The same in three tiers: "long" in the second, "short" in the last.
-fn set_up_tiers(builder: CacheBuilder, blocks: u32) -> TierCache {
+pub(super) fn set_up_tiers(builder: CacheBuilder, blocks: u32) -> TierCache {
     let cache = set_up(builder.tiers(3), blocks);
     let mut handle = cache.handle().unwrap();
     let view = cache.view();
@@ -46,9 +47,9 @@ fn set_up_tiers(builder: CacheBuilder, blocks: u32) -> TierCache {
     cache
 }
 
-type Operation = (&'static str, fn(&mut Handle<'_>));
+pub(super) type Operation = (&'static str, fn(&mut Handle<'_>));
 
-const OPERATIONS: &[Operation] = &[
+pub(super) const OPERATIONS: &[Operation] = &[
     ("set new", |handle| drop(handle.insert("new", "n"))),
     ("set new long", |handle| drop(handle.insert("new", long(2)))),
     ("set over short", |handle| drop(handle.insert("short", long(3)))),
@@ -70,6 +71,21 @@ const OPERATIONS: &[Operation] = &[
         drop(handle.demote_oldest(1, 2));
         drop(handle.demote_oldest(0, 2));
     }),
+    ("pop", |handle| drop(handle.pop("long"))),
+    ("flight", |handle| {
+        if let Ok(Start::Flight(held)) = handle.start(b"new") {
+            drop(handle.end_flight(held, b"new"));
+        }
+    }),
+    ("flight without a seat", |handle| {
+        if let Ok(Start::Flight(held)) = handle.start(b"new") {
+            handle.view.void_flight(held, 3);
+        }
+    }),
+    ("lease", |handle| drop(handle.lease("long"))),
+    ("time", |handle| handle.view.mark_moment(1 << 40)),
+    ("namespace", |handle| drop(handle.cache().namespace("another"))),
+    ("evict", |handle| drop(handle.evict_oldest(0))),
     ("flush", |handle| drop(handle.cache().clear())),
 ];
 
@@ -118,7 +134,8 @@ fn at_every_store(
 fn killed_at_every_store() {
     let mut deaths = 0;
     for (name, operation) in OPERATIONS {
-        let make = || set_up(small(), 64);
+        let builder = || if *name == "lease" { small().leases() } else { small() };
+        let make = || set_up(builder(), 64);
         deaths += at_every_store(name, *operation, &make, &|before, after, now| {
             now == before || now == after
         });
@@ -135,7 +152,8 @@ fn killed_at_every_store_in_three_tiers() {
         for promotes in [false, true] {
             let make = || {
                 let builder = if promotes { small().promote() } else { small() };
-                set_up_tiers(builder, 64)
+                let leases = *name == "lease";
+                set_up_tiers(if leases { builder.leases() } else { builder }, 64)
             };
             deaths += at_every_store(name, *operation, &make, &|before, after, now| {
                 now == before || now == after

@@ -8,6 +8,7 @@ mod flights;
 mod format;
 mod histories;
 mod hostile;
+mod kinds;
 mod leases;
 mod opening;
 mod oracle;
