@@ -1,9 +1,10 @@
-//! The orders of the cache's own handshakes: a copy against the reuse of its block, free blocks handed over, a lease against whoever frees. (A flight is
-//! an entry like others.) Caches of one to three blocks and one bucket.
+//! The orders of the cache's own handshakes: a copy against the reuse of its block, free blocks handed over, a lease against whoever frees, a
+//! flight against who takes it over. Caches of one to three blocks and one bucket.
 
+use super::flight::Start;
 use super::layout::{FORMAT, Reserved};
 use super::*;
-use crate::sync::{Arc, Ordering, thread};
+use crate::sync::{Arc, AtomicU64, Ordering, thread};
 use crate::tier_cache::word::RecordState;
 
 fn sizes(blocks: u32) -> Sizes {
@@ -133,5 +134,60 @@ fn loom_cache_one_claims() {
         let mine = Upper::claim(&*cache, 0, link);
         let theirs = thread.join().unwrap();
         assert_eq!(mine as u32 + theirs as u32, 1);
+    });
+}
+
+/// Two ask for an absent key at once: one of them computes (H1).
+#[test]
+fn loom_cache_one_computes() {
+    model(|| {
+        let cache = cache(sizes(3));
+        let ask = |cache: &TierCache| cache.handle().unwrap().start(b"k").unwrap();
+        let other = Arc::clone(&cache);
+        let thread = thread::spawn(move || matches!(ask(&other), Start::Flight(_)));
+        let mine = matches!(ask(&cache), Start::Flight(_));
+        assert_eq!(mine as u32 + thread.join().unwrap() as u32, 1);
+    });
+}
+
+/// A flight that is ended without a seat passes to who asks next, and with it whatever its holder did before (H1, H3).
+#[test]
+fn loom_cache_a_flight_is_handed_over() {
+    model(|| {
+        let cache = cache(sizes(3));
+        let mut handle = cache.handle().unwrap();
+        let Start::Flight(held) = handle.start(b"k").unwrap() else { panic!("it is absent") };
+        let done = Arc::new(AtomicU64::new(0));
+        let (other, told) = (Arc::clone(&cache), Arc::clone(&done));
+        let holder = thread::spawn(move || {
+            told.store(1, Ordering::Relaxed);
+            other.view().void_flight(held, 1);
+        });
+        let taken = matches!(handle.start(b"k").unwrap(), Start::Flight(_));
+        if taken {
+            assert_eq!(done.load(Ordering::Relaxed), 1, "taken over before it was given up");
+        }
+        holder.join().unwrap();
+        let after = matches!(handle.start(b"k").unwrap(), Start::Flight(_));
+        assert_ne!(taken, after, "one takes it over, once");
+    });
+}
+
+/// Somebody completes a flight while another asks: there is nothing left to compute, whenever it looks (H2).
+#[test]
+fn loom_cache_what_was_computed_is_not_computed_again() {
+    model(|| {
+        let cache = cache(sizes(3));
+        let mut handle = cache.handle().unwrap();
+        let Start::Flight(held) = handle.start(b"k").unwrap() else { panic!("it is absent") };
+        let other = Arc::clone(&cache);
+        let asks = thread::spawn(move || {
+            let begun = other.handle().unwrap().start(b"k").unwrap();
+            assert!(!matches!(begun, Start::Flight(_)), "computed twice");
+        });
+        handle.insert("k", [1; 8]).unwrap();
+        handle.end_flight(held, b"k").unwrap();
+        asks.join().unwrap();
+        assert!(matches!(handle.start(b"k").unwrap(), Start::Value(value) if value == [1; 8]));
     });
 }

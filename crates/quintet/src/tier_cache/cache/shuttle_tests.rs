@@ -133,3 +133,36 @@ fn shuttle_cache_flights_are_handed_over() {
         cache.check().unwrap();
     });
 }
+
+/// The same in two halves: one gives its flight up, the others complete theirs or ask again; and one computation is enough.
+#[test]
+fn shuttle_cache_flights_in_two_halves() {
+    schedules(SCHEDULES, || {
+        let cache = Arc::new(TierCache::create_sealed(sizes(8, 2)).unwrap());
+        let (inside, computed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let ask = |gives_up: bool| {
+            let (cache, inside) = (Arc::clone(&cache), Arc::clone(&inside));
+            let computed = Arc::clone(&computed);
+            move || loop {
+                match cache.handle().unwrap().begin("k").unwrap() {
+                    Begun::Value(value) => break assert_eq!(value, [1]),
+                    Begun::Busy => thread::yield_now(),
+                    Begun::Flight(flight) => {
+                        assert_eq!(inside.fetch_add(1, Ordering::AcqRel), 0, "one at a time");
+                        thread::yield_now();
+                        inside.fetch_sub(1, Ordering::AcqRel);
+                        if gives_up {
+                            break drop(flight);
+                        }
+                        computed.fetch_add(1, Ordering::AcqRel);
+                        flight.complete([1], None).unwrap();
+                    }
+                }
+            }
+        };
+        let threads = [true, false, false].map(|gives_up| thread::spawn(ask(gives_up)));
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(computed.load(Ordering::Acquire), 1);
+        assert_eq!(cache.check().unwrap().entries, 1, "no flight is left");
+    });
+}
