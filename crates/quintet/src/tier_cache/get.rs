@@ -168,32 +168,13 @@ fn scan_members<const VERIFIES: bool>(
     first: u32,
     last: u32,
 ) -> (u64, u32) {
-    let home = input.bucket() as usize;
-    let hash = input.hash();
-    // Bit i of the low half: a member at offset i in slice 0; of the high half, in slice 1.
-    let members = |slice: u32| {
-        crash_point!(Point::ReadCell);
-        map.memory.cell(map.memory.at(slice, home)).cbits.members() << (32 * slice)
-    };
-    let mut members = match first == last {
-        true => members(first),
-        false => members(0) | members(1),
-    };
-    while members != 0 {
-        let at = members.trailing_zeros();
-        let (slice, offset) = (at >> 5, (at & 31) as usize);
-        members &= members - 1;
-        crash_point!(Point::ReadCell);
-        let cell = map.memory.cell(map.memory.at(slice, home + offset));
-        // The back offset in the same load: a neighbour's member may have an equal key.
-        if cell.key == hash && cell.cbits == Cbits::member(offset) {
-            return match certify::<VERIFIES>(map, input, slice, cell.link) {
-                Scan::Hit(found) => (found.value, found.slice),
-                _ => (0, STALE),
-            };
-        }
+    match map.memory.member(input, first, last) {
+        Some((slice, link)) => match certify::<VERIFIES>(map, input, slice, link) {
+            Scan::Hit(found) => (found.value, found.slice),
+            _ => (0, STALE),
+        },
+        None => (0, NOTHING),
     }
-    (0, NOTHING)
 }
 
 #[inline(always)]

@@ -16,7 +16,7 @@ use super::plan::{MAX_WRITES, Plan, Write};
 #[cfg(test)]
 use super::step::crash_point;
 use super::step::{Point, store};
-use super::word::{Cell, Control, InputHash, Link, MAX_BUCKETS, Owner, Phase, RecordWord};
+use super::word::{Cbits, Cell, Control, InputHash, Link, MAX_BUCKETS, Owner, Phase, RecordWord};
 use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
 use crate::sync::pair::Selected;
@@ -215,6 +215,41 @@ impl<'a> Memory<'a> {
     pub(crate) fn base_link(&self, input: InputHash) -> Option<Link> {
         let (home, base) = (input.bucket() as usize, Cell::base_of(input.hash()));
         self.select(home, Cell::KEY_AND_BASE, base)?.second().map(Link::from_word)
+    }
+
+    /// The first member of a key's bucket with its hash, in the slices `first` to `last`, and its slice.
+    #[inline(always)]
+    pub(crate) fn member(&self, input: InputHash, first: u32, last: u32) -> Option<(u32, Link)> {
+        let (home, hash) = (input.bucket() as usize, input.hash());
+        // Bit i of the low half: a member at offset i in slice 0; of the high half, in slice 1.
+        let members = |slice: u32| {
+            #[cfg(test)]
+            crash_point!(Point::ReadCell);
+            self.cell(self.at(slice, home)).cbits.members() << (32 * slice)
+        };
+        let mut members = match first == last {
+            true => members(first),
+            false => members(0) | members(1),
+        };
+        while members != 0 {
+            let at = members.trailing_zeros();
+            let (slice, offset) = (at >> 5, (at & 31) as usize);
+            members &= members - 1;
+            #[cfg(test)]
+            crash_point!(Point::ReadCell);
+            let cell = self.cell(self.at(slice, home + offset));
+            // The back offset in the same load: a neighbour's member may have an equal key.
+            if cell.key == hash && cell.cbits == Cbits::member(offset) {
+                return Some((slice, cell.link));
+            }
+        }
+        None
+    }
+
+    /// What a member of a key's bucket names, if one has its hash. Apart: a few lookups in a hundred come here.
+    #[inline(never)]
+    pub(crate) fn member_link(&self, input: InputHash) -> Option<Link> {
+        self.member(input, 0, 1).map(|(_, link)| link)
     }
 
     pub(crate) fn cell_word(&self, entry: u64) -> Result<&'a AtomicPair, MapError> {

@@ -1,7 +1,8 @@
 //! A pool of handles: any thread uses the cache itself, without a handle of its own.
 //!
 //! **P1.** A *parked* handle is bytes that nobody reads: the cache it belongs to may be moved meanwhile. Whoever takes it writes its references to the
-//! cache anew before it is a handle again, for as long as the cache is borrowed.
+//! cache anew before it is a handle again, for as long as the cache is borrowed. Those into the mapped memory stay: the cache owns the mapping, which does not
+//! move with it.
 //! **P2.** A slot is locked while its handle is in use. Nobody waits for a slot: who finds all of them in use, by other threads, by itself further out, or
 //! at the moment of a fork, takes a seat for this one operation.
 //! **P3.** A handle that came along in a fork is the parent's: it is dropped, which changes nothing, and another seat is taken.
@@ -34,7 +35,7 @@ impl Parked {
 
     /// It was made by this process.
     pub(super) fn is_ours(&self) -> bool {
-        self.forks == fork::seen().0
+        self.forks == fork::count()
     }
 
     /// The handle, of the cache that it was made by, wherever that is now.
@@ -43,16 +44,16 @@ impl Parked {
         // SAFETY: the place is that of a handle, in a box.
         let of_cache = unsafe { &raw mut (*place).cache };
         // SAFETY: as above.
-        let of_map = unsafe { &raw mut (*place).inner.map };
+        let of_peers = unsafe { &raw mut (*place).inner.map.peers };
         // SAFETY: as above.
-        let of_view = unsafe { &raw mut (*place).view };
+        let of_upper = unsafe { &raw mut (*place).inner.map.upper };
         // SAFETY: the place is writable; the old reference is overwritten without being read or dropped, which it need not be.
         unsafe { of_cache.write(cache) };
         // SAFETY: as above.
-        unsafe { of_map.write(cache.map()) };
-        // SAFETY: as above. The arrays lie in the mapping, which the cache owns.
-        unsafe { of_view.write(cache.view()) };
-        // SAFETY: a handle was moved here by `new`, and all its references are of the cache that is borrowed. Nobody else has access: the box is
+        unsafe { of_peers.write(&cache.segment) };
+        // SAFETY: as above.
+        unsafe { of_upper.write(Some(cache)) };
+        // SAFETY: a handle was moved here by `new`, and all its references are of the cache that is borrowed or into its mapping (P1). Nobody else has access: the box is
         // borrowed exclusively for as long.
         unsafe { &mut *place }
     }

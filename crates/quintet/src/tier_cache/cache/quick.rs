@@ -1,4 +1,4 @@
-//! The quick half of a lookup: the key lies in a base of its bucket, its entry in one block, and nothing is unusual.
+//! The quick half of a lookup: the key lies in its bucket in the first tier, its entry in one block, and nothing is unusual.
 //!
 //! Everything else says "no" here and is looked at again by [`read`](super::read), whose rules hold here too. What decides the
 //! time of a lookup in a large cache is how many of them the processor keeps in flight, so every instruction counts.
@@ -60,7 +60,10 @@ impl View<'_> {
     #[inline(always)]
     pub(super) fn quick(&self, space: Space, key: &[u8], value: &mut Vec<u8>) -> Option<Quick> {
         let input = self.input(space, key);
-        let link = self.memory.base_link(input)?;
+        let link = match self.memory.base_link(input) {
+            Some(link) => link,
+            None => self.memory.member_link(input)?,
+        };
         let record = self.memory.record(link.record).ok()?;
         let words = record.words();
         let [_, _, meta, tick, expiry, next, payload @ ..] = words else { return None };
