@@ -367,7 +367,8 @@ impl Soak {
         }
     }
 
-    fn spawn(&mut self, worker: usize) -> Result<Child, String> {
+    /// Starts a worker, which begins as soon as it can.
+    fn start(&mut self, worker: usize) -> Result<Child, String> {
         self.life += 1;
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
@@ -380,7 +381,11 @@ impl Soak {
         let descriptor = if descriptor < 0 { "none".to_owned() } else { descriptor.to_string() };
         let (worker, life) = (worker + 1, self.life);
         let task = format!("cache {} {worker} {life} {forks} {descriptor}", self.name);
-        let child = Child::of(command, &task).map_err(|error| error.to_string())?;
+        Child::of(command, &task).map_err(|error| error.to_string())
+    }
+
+    /// Waits until a worker has begun.
+    fn begun(&mut self, child: Child) -> Result<Child, String> {
         match child.line(PATIENCE) {
             Some(line) if line == "ready" => Ok(child),
             Some(line) => Err(format!("a worker did not start: {line}")),
@@ -393,17 +398,25 @@ impl Soak {
 
     fn kill_for_a_while(&mut self, end: Instant) -> Result<(), String> {
         let all = 0..self.workers;
-        let mut workers = all.map(|worker| self.spawn(worker)).collect::<Result<Vec<_>, _>>()?;
+        let started = all.map(|worker| self.start(worker)).collect::<Result<Vec<_>, _>>()?;
+        let begun = started.into_iter().map(|child| self.begun(child));
+        let mut workers = begun.collect::<Result<Vec<_>, _>>()?;
+        // Whose keys each of them has, and the keys that nobody has.
+        let mut keys: Vec<usize> = (0..self.workers).collect();
+        let mut free = self.workers;
         // Heard when all are dead: a book that is kept meanwhile would take the time that kills need.
         let mut dead = Vec::new();
         for _ in 0..KILLS {
             if Instant::now() >= end {
                 break;
             }
+            // Starts while the others work on, with the keys of one that is dead.
+            let next = self.start(free)?;
             std::thread::sleep(Duration::from_micros(self.random.u64(..6000)));
             let worker = self.random.usize(..self.workers);
             workers[worker].kill().map_err(|error| error.to_string())?;
-            let next = self.spawn(worker)?;
+            free = std::mem::replace(&mut keys[worker], free);
+            let next = self.begun(next)?;
             dead.push(std::mem::replace(&mut workers[worker], next));
         }
         for mut worker in workers {
