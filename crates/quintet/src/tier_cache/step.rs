@@ -53,6 +53,8 @@ pub(crate) enum Point {
     Unchain,
     FreeBit,
     Age,
+    /// The ghost queue.
+    Ghost,
     Touch,
     Expiry,
     Claim,

@@ -5,7 +5,7 @@
 //! | 0 | state, seat, generation | the same |
 //! | 1 | hash and bucket | 63..32 head's index, 31..0 head's generation |
 //! | 2 | 63..47 key length, 46 flight, 45..30 namespace, 29..0 value length | next block + 1 |
-//! | 3 | tick of the last use | not used: a late reader may store a tick here |
+//! | 3 | word of use: tick of the last one, or how many ([`policy`](super::policy)) | not used: a late reader may store here |
 //! | 4 | expiry in milliseconds, 0 for never | payload |
 //! | 5 | 63..32 namespace's generation, 31..0 next block + 1 | payload |
 //! | 6.. | payload | payload |

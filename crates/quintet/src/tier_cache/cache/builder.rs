@@ -2,6 +2,7 @@
 
 use super::TierCache;
 use super::layout::{FORMAT, MAX_SPACES, Reserved, SEAT_BYTES, SPACE_WORDS, Sizes};
+use super::policy::Policy;
 use crate::region::shm::{Access, MAX_PROCESSES, Place, SLOT_BYTES, SegmentError};
 use crate::tier_cache::memory::MAX_TIERS;
 use crate::tier_cache::{MapError, OpenError};
@@ -24,6 +25,7 @@ pub struct CacheBuilder {
     sums: bool,
     tiers: Option<u32>,
     promotes: bool,
+    policy: Option<Policy>,
     access: Option<Access>,
     any_size: bool,
     any_owner: bool,
@@ -126,7 +128,7 @@ impl CacheBuilder {
     }
 
     /// Every access counts for recency, not only the first in a 128th of the cache's turnover. For small caches whose hits are
-    /// few: each access stores to a word all processes share.
+    /// few: each access stores to a word all processes share. Under a [`Policy`] that counts uses, every store counts, and hits store nothing more.
     pub fn exact_recency(mut self) -> Self {
         self.exact = true;
         self
@@ -149,6 +151,12 @@ impl CacheBuilder {
     /// In a cache with tiers, a lookup that finds its key in an older one moves it to the first.
     pub fn promote(mut self) -> Self {
         self.promotes = true;
+        self
+    }
+
+    /// Which entry leaves when room is needed: the least recently used by default. See [`Policy`].
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = Some(policy);
         self
     }
 
@@ -205,6 +213,7 @@ impl CacheBuilder {
             sums: self.sums,
             tiers: self.tiers.unwrap_or(1).clamp(1, MAX_TIERS as u32),
             promotes: self.promotes,
+            policy: self.policy.unwrap_or_default(),
             reserved: Reserved::NONE,
         }
     }
@@ -323,6 +332,7 @@ impl CacheBuilder {
             ("checksums", flag(self.sums), sizes.sums as u64),
             ("tiers", self.tiers.map(u64::from), sizes.tiers as u64),
             ("promotion", flag(self.promotes), sizes.promotes as u64),
+            ("policy", self.policy.map(Policy::number), sizes.policy.number()),
             ("mode", access, cache.mode() as u64),
         ];
         let differs =

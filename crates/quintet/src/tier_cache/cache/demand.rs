@@ -33,7 +33,8 @@ impl View<'_> {
             // ORDERING: Relaxed: a hint. The array may be behind, never ahead.
             let age = Age(age.load(Ordering::Relaxed));
             let meant = tier.is_none_or(|tier| age.tier() == tier);
-            if age.is_entry() && meant && now.wrapping_sub(age.tick()) >= ticks {
+            let old = !self.stamps_uses() || now.wrapping_sub(age.tick()) >= ticks;
+            if age.is_entry() && meant && old {
                 found.extend(self.entry_at(block as u32).filter(|(age, _)| *age >= ticks));
             }
         }
@@ -62,7 +63,7 @@ impl Handle<'_> {
         if self.spares() { Err(CacheError::Full) } else { Ok(()) }
     }
 
-    /// Evicts up to `most` entries, the least recently used of the oldest tier first, and returns them. They go to the sink as well, if there is one.
+    /// Evicts up to `most` entries of the oldest tier first, in the order of the cache's [`Policy`](super::Policy), and returns them. They go to the sink as well, if there is one.
     /// A cache that never evicts refuses with [`CacheError::Full`]. Never more leave at once than the cache has blocks, whatever is added meanwhile.
     pub fn evict_oldest(&mut self, most: usize) -> Result<Vec<Departed>, CacheError> {
         self.evict_oldest_of(None, most)
@@ -108,6 +109,7 @@ impl Handle<'_> {
     /// Evicts up to `most` entries that were not used for at least `time`, the oldest first, and returns them. How long an entry was not used is known up
     /// to sixteen seconds or a seventh of the time, whichever is longer: some that are just over it stay. A handle that was idle may take up to
     /// 64 uses for as old as its last one before it looks at the clock again. With [`Duration::ZERO`] every entry counts.
+    /// Where the policy counts uses instead of noting when they were, the time since an entry was stored counts.
     pub fn evict_unused(
         &mut self,
         time: Duration,

@@ -10,6 +10,7 @@
 //! **L4.** Every eviction is counted, by its cause.
 //! **L5.** A hit stores its tick into the record only; the array may be behind, never ahead. Who considers an entry whose array word is behind
 //! brings that up to date and looks again. So the first of a stretch, in the order of the array, that is not behind is its oldest.
+//! Where uses are counted instead (see [`policy`](super::policy)) the array has the only order there is.
 //! **L6.** In a cache with tiers a victim comes from the oldest tier that has one. The array says which tier an entry lies in, as far as it knows.
 
 use super::block::Block;
@@ -28,7 +29,7 @@ use crate::tier_cache::word::{Link, RecordState};
 /// Words of the array of ages that one search looks at.
 const STRETCH: usize = 1024;
 /// Victims one search keeps.
-const KEPT: usize = 16;
+pub(super) const KEPT: usize = 16;
 /// Gatherings that do not look at the free bits after one that found too few.
 const DRY_SETS: u32 = 32;
 /// Looks at one stretch of a large cache whose oldest have all been used since.
@@ -39,8 +40,9 @@ const EXTRA_STRETCHES: usize = 2;
 /// A victim in waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Candidate {
-    tick: u32,
-    link: Link,
+    /// Its word of use.
+    pub(super) used: u64,
+    pub(super) link: Link,
 }
 
 /// Victims in waiting, the oldest last.
@@ -48,6 +50,11 @@ pub(super) struct Candidate {
 pub(super) struct Ring(Vec<Candidate>);
 
 impl Ring {
+    /// Takes these, the first to leave first.
+    pub(super) fn fill(&mut self, chosen: Vec<Candidate>) {
+        self.0.extend(chosen.into_iter().rev());
+    }
+
     pub(super) fn last(&self) -> Option<Link> {
         self.0.last().map(|candidate| candidate.link)
     }
@@ -57,8 +64,8 @@ impl Ring {
         while let Some(candidate) = self.0.pop() {
             let Some(record) = super::read::current(view, candidate.link) else { continue };
             // ORDERING: Relaxed: a hint.
-            let tick = record.tick().load(Ordering::Relaxed) as u32;
-            if tick == candidate.tick && record.state().state() == Some(RecordState::Live) {
+            let used = record.tick().load(Ordering::Relaxed);
+            if used == candidate.used && record.state().state() == Some(RecordState::Live) {
                 return Some(candidate.link);
             }
         }
@@ -74,7 +81,7 @@ struct Oldest {
 
 impl View<'_> {
     /// Looks at the next stretch of ages and keeps the oldest of a tier (L2, L3, L5).
-    fn search_victims(&self, tier: usize, ring: &mut Ring, shunned: &[u32]) {
+    pub(super) fn search_oldest(&self, tier: usize, ring: &mut Ring, shunned: &[u32]) {
         let blocks = self.ages.len();
         let stretch = blocks.min(STRETCH);
         let kept = (stretch / 64).clamp(1, KEPT);
@@ -103,7 +110,7 @@ impl View<'_> {
         }
         // Everything here is in use: the oldest of those seen last will do.
         let now = self.tick();
-        behind.sort_unstable_by_key(|seen| now.wrapping_sub(seen.tick));
+        behind.sort_unstable_by_key(|seen| now.wrapping_sub(seen.used as u32));
         ring.0.append(&mut behind);
     }
 
@@ -118,7 +125,7 @@ impl View<'_> {
     ) -> Oldest {
         let single = self.memory.tiers() == 1;
         let blocks = self.ages.len();
-        let (tick, now) = (self.tick(), self.now() / DEADLINE_MS);
+        let now = self.now() / DEADLINE_MS;
         // Rank: outlived first, then age.
         let mut best: [(u64, u32); KEPT] = [(0, 0); KEPT];
         let mut held = 0;
@@ -133,9 +140,8 @@ impl View<'_> {
             if !single && !outlived && age.tier() != tier {
                 continue;
             }
-            let rank = 1
-                + ((outlived as u64) << 32)
-                + tick.wrapping_sub(age.tick()).min(u32::MAX - 1) as u64;
+            let rank =
+                1 + ((outlived as u64) << 32) + self.ticks_in_order(age).min(u32::MAX - 1) as u64;
             if held == kept && rank <= best[0].0 || shunned.contains(&(block as u32)) {
                 continue;
             }
@@ -158,28 +164,34 @@ impl View<'_> {
 
     /// One that looked old: a victim, or behind (L5).
     fn consider(&self, block: u32, ring: &mut Ring, behind: &mut Vec<Candidate>) {
-        let (Ok(record), Some(place)) = (self.memory.record(block), self.ages.get(block as usize))
+        let (Some(seen), Some(place)) = (self.candidate(block), self.ages.get(block as usize))
         else {
             return;
         };
-        let word = record.state();
-        if word.state() != Some(RecordState::Live) {
-            return self.drop_phantom(block);
-        }
-        // ORDERING: Relaxed: hints.
-        let (tick, known) = (record.tick().load(Ordering::Relaxed), place.load(Ordering::Relaxed));
-        let link = Link { record: block, generation: word.generation() };
-        let seen = Candidate { tick: tick as u32, link };
-        let age = Age(known);
+        // ORDERING: Relaxed: a hint.
+        let age = Age(place.load(Ordering::Relaxed));
         let outlived = age.deadline() != 0 && age.deadline() <= self.now() / DEADLINE_MS;
-        if age.tick() == seen.tick || outlived {
+        if age.tick() == seen.used as u32 || outlived || !self.stamps_uses() {
             return ring.0.push(seen);
         }
         if age.is_entry() {
             // Fails if the block has been freed or filled meanwhile: then it has a new age.
-            exchange(Point::Age, place, known, age.with_tick(seen.tick).0);
+            exchange(Point::Age, place, age.0, age.with_tick(seen.used as u32).0);
         }
         behind.push(seen);
+    }
+
+    /// The entry that begins at a block, as it is now. An age without one is dropped.
+    pub(super) fn candidate(&self, block: u32) -> Option<Candidate> {
+        let record = self.memory.record(block).ok()?;
+        let word = record.state();
+        if word.state() != Some(RecordState::Live) {
+            self.drop_phantom(block);
+            return None;
+        }
+        let link = Link { record: block, generation: word.generation() };
+        // ORDERING: Relaxed: a hint.
+        Some(Candidate { used: record.tick().load(Ordering::Relaxed), link })
     }
 
     /// A crash left an age where no entry begins any more. It would come first in every search.
@@ -200,19 +212,33 @@ impl View<'_> {
         }
     }
 
-    /// The next victim in a tier: not a hole.
+    /// The next victim in a tier, by the policy: not a hole.
     pub(super) fn next_victim(
         &self,
         tier: usize,
         ring: &mut Ring,
         shunned: &[u32],
     ) -> Option<Link> {
+        self.next_of(ring, |ring| self.search_victims(tier, ring, shunned))
+    }
+
+    /// The next one of a tier by age: not a hole.
+    pub(super) fn next_oldest(
+        &self,
+        tier: usize,
+        ring: &mut Ring,
+        shunned: &[u32],
+    ) -> Option<Link> {
+        self.next_of(ring, |ring| self.search_oldest(tier, ring, shunned))
+    }
+
+    fn next_of(&self, ring: &mut Ring, mut search: impl FnMut(&mut Ring)) -> Option<Link> {
         let stretches = self.ages.len().div_ceil(STRETCH) + EXTRA_STRETCHES;
         for _ in 0..stretches {
             if let Some(victim) = ring.pop_current(self) {
                 return Some(victim);
             }
-            self.search_victims(tier, ring, shunned);
+            search(ring);
         }
         None
     }
@@ -280,7 +306,7 @@ impl Handle<'_> {
         self.dry == 0 || self.spares()
     }
 
-    /// Evicts the entries that were used least recently, until they had `short` blocks. False if there is none.
+    /// Evicts the entries that the policy chooses, until they had `short` blocks. False if there is none.
     fn evict_blocks(&mut self, short: usize) -> Result<bool, CacheError> {
         let mut freed = 0;
         while freed < short {
@@ -293,7 +319,7 @@ impl Handle<'_> {
         Ok(freed > 0)
     }
 
-    /// Evicts the entry that was used least recently, and with a sink some more. Returns how many blocks they had: 0 if there is none.
+    /// Evicts the entry that the policy chooses, and with a sink some more. Returns how many blocks they had: 0 if there is none.
     pub(super) fn evict_one(&mut self) -> Result<usize, CacheError> {
         let view = self.view;
         // Victims that somebody else holds or claims just now: the next in age takes their place.
@@ -364,12 +390,18 @@ impl Handle<'_> {
             true => Verdict::Present,
             false => Verdict::Other,
         };
+        // ORDERING: Relaxed: a hint.
+        let age = Age(view.ages[victim.record as usize].load(Ordering::Relaxed));
+        let blocks = if view.stamps_uses() { 1 } else { view.blocks_of(victim) };
         self.inner.begin()?;
         self.inner.open()?;
         match self.run(input, Task::Take { want: Want::Any }, &judge) {
             Ok(_) => {
                 let cause = if outlived { Count::Expired } else { cause };
                 view.count(self.inner.number, cause, 1);
+                if cause == Count::Evicted {
+                    view.note_left(input, age, blocks);
+                }
                 Ok(true)
             }
             Err(MapError::NotFound | MapError::Busy) => Ok(false),

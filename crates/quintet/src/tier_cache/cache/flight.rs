@@ -411,7 +411,7 @@ impl<'c> Handle<'c> {
         let living =
             Holder::of(&entry.value).is_some_and(|holder| !holder.is_over(&view, &self.inner.map));
         if living {
-            view.touch(victim, view.tick().wrapping_sub(1), view.tick());
+            view.note_use_of(victim);
         }
         living
     }

@@ -168,7 +168,7 @@ impl<'c> Handle<'c> {
         if fork::count() == self.forks {
             if let Some(hit) = self.view.quick(self.space, key, value) {
                 self.pass_time();
-                self.view.touch(hit.link, hit.tick, self.view.tick_of_access());
+                self.view.note_use(hit.link, hit.used);
                 self.view.count(self.inner.number, Count::Hits, 1);
                 return Ok(true);
             }
@@ -183,9 +183,9 @@ impl<'c> Handle<'c> {
         Ok(true)
     }
 
-    /// A hit counts as a use: its tick, and where a use promotes, its tier.
+    /// A hit counts as a use: its word of use, and where a use promotes, its tier.
     fn use_hit(&mut self, hit: Hit) {
-        self.view.touch(hit.link, hit.tick, self.view.tick_of_access());
+        self.view.note_use(hit.link, hit.used);
         if hit.tier > 0 && self.view.sizes.promotes {
             self.promote(hit.link);
         }

@@ -1,6 +1,7 @@
 //! The sizes of a cache, and where its arrays lie in the segment.
 
 use super::block::{CHAIN_HEADER, HEAD_HEADER};
+use super::policy::Policy;
 use crate::region::shm::{SegmentError, Wanted, body_at};
 use crate::sync::{AtomicPair, MODEL};
 use crate::tier_cache::memory::{Geometry, MAX_TIERS, SEAT_WORDS, WINDOW};
@@ -50,7 +51,7 @@ pub(super) const FIELDS: [&str; 16] = [
     "store",
     "namespaces",
     "sums",
-    "reserved",
+    "policy",
 ];
 
 /// Room that this format keeps for stores, so that they need no other one. All of it is zero but what is said here.
@@ -116,6 +117,8 @@ pub(crate) struct Sizes {
     pub(crate) tiers: u32,
     /// A use moves an entry to the first tier.
     pub(crate) promotes: bool,
+    /// Who leaves when room is needed.
+    pub(crate) policy: Policy,
     pub(crate) reserved: Reserved,
 }
 
@@ -151,7 +154,7 @@ impl Sizes {
             store,
             spaces,
             sums,
-            0,
+            self.policy.number(),
         ]
     }
 
@@ -181,6 +184,8 @@ impl Sizes {
             reserved: Reserved { store: fields[12] },
             spaces: small(13)?,
             sums: fields[14] != 0,
+            // An unknown one is told below: it would be written back as another.
+            policy: Policy::of_number(fields[15]).unwrap_or_default(),
         };
         sizes.geometry().verify()?;
         // Whatever else would be written back differs from what a creator writes.
@@ -258,6 +263,7 @@ pub(super) struct Offsets {
     pub(super) bits: usize,
     pub(super) ages: usize,
     pub(super) sums: usize,
+    pub(super) policy: usize,
     /// Kept for stores: empty.
     #[allow(dead_code)]
     pub(super) versions: usize,
@@ -310,6 +316,7 @@ impl Sizes {
             bits: array(self.bit_words() * 8),
             ages: array(self.blocks as usize * 8),
             sums: array(self.sum_words() * 8),
+            policy: array(self.policy_words() * 8),
             versions: array(self.reserved.versions(self.blocks as usize)),
             controls: array(self.buckets as usize * 8),
             cells: array(self.cells() * size_of::<AtomicPair>()),

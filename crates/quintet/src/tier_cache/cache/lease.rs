@@ -120,7 +120,7 @@ impl Handle<'_> {
                 },
             };
             if let Some(place) = view.pin(self.inner.number, hit.link)? {
-                view.touch(hit.link, hit.tick, view.tick_of_access());
+                view.note_use(hit.link, hit.used);
                 let forks = fork::seen().0;
                 return Ok(Some(Lease { view, place, link: hit.link, forks, handle: PhantomData }));
             }

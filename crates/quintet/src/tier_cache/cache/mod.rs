@@ -12,6 +12,7 @@
 //! | `read`, `quick` | certified copies, validated misses; the usual case |
 //! | `write` | the frame of a writing operation |
 //! | `evict`, `demand`, `sink` | recency, the hand, victims; those that somebody asks for; where they go |
+//! | `policy` | least recently used, S3-FIFO, SIEVE |
 //! | `sums` | what tells a damaged entry |
 //! | `alarm` | wakes tasks that wait for a flight |
 //! | `pool`, `outside` | handles for whoever has none; the operations of the cache itself |
@@ -41,6 +42,7 @@ mod maintain;
 mod many;
 mod ops;
 mod outside;
+mod policy;
 mod pool;
 mod quick;
 mod read;
@@ -80,6 +82,7 @@ pub use layout::MAX_KEY;
 pub use lease::Lease;
 pub use maintain::{Maintained, Maintenance};
 pub use outside::OwnedHandle;
+pub use policy::Policy;
 pub use reader::Reader;
 pub use scan::{Scan, ScanPage, ScannedEntry};
 pub use sink::{Departed, EvictionSink};
@@ -289,6 +292,11 @@ impl TierCache {
     /// Bytes of the segment.
     pub fn memory_bytes(&self) -> usize {
         self.segment.bytes()
+    }
+
+    /// Which entry leaves when room is needed.
+    pub fn policy(&self) -> Policy {
+        self.sizes.policy
     }
 
     /// The longest value.

@@ -11,11 +11,11 @@ use crate::sync::prefetch::prefetch_read;
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::tier_cache::word::Link;
 
-/// A hit, and the tick it carried.
+/// A hit, and the word of use it carried.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Quick {
     pub(super) link: Link,
-    pub(super) tick: u32,
+    pub(super) used: u64,
 }
 
 #[inline(always)]
@@ -66,7 +66,7 @@ impl View<'_> {
         };
         let record = self.memory.record(link.record).ok()?;
         let words = record.words();
-        let [_, _, meta, tick, expiry, next, payload @ ..] = words else { return None };
+        let [_, _, meta, used, expiry, next, payload @ ..] = words else { return None };
         // The second line of the block, whatever the first one says.
         prefetch_read(payload.last()?);
         let generation = record.state().generation();
@@ -88,11 +88,11 @@ impl View<'_> {
             return None;
         }
         fill(value, of_value, meta.value());
-        let tick = load(tick) as u32;
+        let used = load(used);
         // ORDERING: Acquire fence: as in `View::attempt`.
         fence(Ordering::Acquire);
         let again = load(record.word()) as u32;
-        (again == link.generation).then_some(Quick { link, tick })
+        (again == link.generation).then_some(Quick { link, used })
     }
 }
 

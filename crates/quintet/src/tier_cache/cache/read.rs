@@ -6,7 +6,7 @@
 //! **G3.** A candidate with the right key that is outlived ends the search as a miss.
 //! **G4.** A miss is believed if the bucket's control word was free and the same before and after the search.
 //! Tiers are searched from young to old; what ends the search in one is not looked for in the next.
-//! **G5.** A hit stores nothing but the tick of its entry, if that changed, and its own counters.
+//! **G5.** A hit stores nothing but the word of use of its entry, if that changes, and its own counters.
 
 use super::block::{Block, Meta, Pieces};
 use super::copy::copy_out;
@@ -18,7 +18,7 @@ use crate::sync::{AtomicU64, Ordering, fence};
 use crate::tier_cache::MapError;
 use crate::tier_cache::map::Map;
 use crate::tier_cache::memory::Record;
-use crate::tier_cache::step::{Point, crash_point, store_hint};
+use crate::tier_cache::step::{Point, crash_point};
 use crate::tier_cache::wait::Wait;
 use crate::tier_cache::word::{Cbits, InputHash, Link, RecordWord};
 use std::time::Duration;
@@ -108,7 +108,8 @@ pub(super) enum Tried {
 pub(super) struct Hit {
     pub(super) link: Link,
     pub(super) expiry: u64,
-    pub(super) tick: u32,
+    /// Its word of use.
+    pub(super) used: u64,
     pub(super) tier: u8,
 }
 
@@ -174,7 +175,7 @@ impl<'a> View<'a> {
         let sound = !same || self.has_sum(link, block);
         let outlived = same && self.is_outlived(block, meta);
         // ORDERING: Relaxed: as in `View::tick`.
-        let tick = record.tick().load(Ordering::Relaxed) as u32;
+        let used = record.tick().load(Ordering::Relaxed);
         let expiry = block.expiry();
         // ORDERING: Acquire fence: if any word above came from a later use of its block, the load below sees a
         // later generation. Partner: the Release fence of whoever took the block.
@@ -187,7 +188,7 @@ impl<'a> View<'a> {
             (false, ..) => Tried::Other,
             (_, true, _) => Tried::Outlived,
             _ if !sound => Tried::Damaged,
-            (_, _, true) => Tried::Hit(Hit { link, expiry, tick, tier: 0 }),
+            (_, _, true) => Tried::Hit(Hit { link, expiry, used, tier: 0 }),
             // Certified, and yet too short: no operation writes that.
             _ => Tried::Stale,
         }
@@ -306,21 +307,6 @@ impl<'a> View<'a> {
                     (None, _) => {}
                 },
             }
-        }
-    }
-
-    /// G5. The record may be another's by now: then its recency is a little off, nothing worse.
-    #[inline(always)]
-    pub(super) fn touch(&self, link: Link, last: u32, tick: u32) {
-        if last != tick {
-            self.touch_slow(link, tick);
-        }
-    }
-
-    #[inline(never)]
-    fn touch_slow(&self, link: Link, tick: u32) {
-        if let Some(record) = current(self, link) {
-            store_hint(Point::Touch, record.tick(), tick as u64);
         }
     }
 }

@@ -22,6 +22,7 @@ fn sizes(blocks: u32, buckets: u32) -> Sizes {
         processes: 1,
         tiers: 1,
         promotes: false,
+        policy: Default::default(),
         reserved: Reserved::NONE,
         spaces: 1,
         sums: false,

@@ -46,7 +46,7 @@ pub struct CacheStats {
     pub sets: u64,
     /// Keys removed.
     pub removes: u64,
-    /// Evicted because they were used least recently.
+    /// Evicted to make room, as the policy chose them.
     pub evicted: u64,
     /// Evicted because the window of their bucket was full.
     pub forced: u64,

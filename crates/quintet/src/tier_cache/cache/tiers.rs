@@ -234,7 +234,7 @@ impl Handle<'_> {
                 break;
             }
             let ring = &mut self.rings[tier];
-            let Some(victim) = view.next_victim(tier, ring, &shunned) else { return Ok(false) };
+            let Some(victim) = view.next_oldest(tier, ring, &shunned) else { return Ok(false) };
             match self.demote(victim, tier)? {
                 Moved::Yes => return Ok(true),
                 Moved::Elsewhere => {}

@@ -3,6 +3,7 @@
 use super::block::{Block, Meta};
 use super::hash::hash;
 use super::layout::*;
+use super::policy::Policy;
 use super::spaces::Space;
 use crate::hash::start_scaled;
 use crate::region::shm::Segment;
@@ -21,6 +22,8 @@ pub(super) enum Global {
     Span = 1,
     /// Where the next search for victims begins.
     Hand = 8,
+    /// Parts of the array of ages that are looked at together, as a power of two.
+    Joined = 9,
     /// No entry expires before this moment, in units of [`DEADLINE_MS`].
     Earliest = 16,
     /// Peers that died since the last orphan sweep: blocks may have been lost to the free bits.
@@ -48,7 +51,7 @@ pub(super) enum Global {
 /// The unit of deadlines in the array of ages.
 pub(super) const DEADLINE_MS: u64 = 125;
 
-/// What the array of ages holds for a block: bit 63 an entry begins here, 62..60 its tier, 59..32 its deadline (0: none), 31..0 its tick. A deadline has 27 bits, or is
+/// What the array of ages holds for a block: bit 63 an entry begins here, 62..60 its tier, 59..32 its deadline (0: none), 31..0 its tick, or what else its policy orders by. A deadline has 27 bits, or is
 /// kept to 128 units if it needs more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Age(pub(super) u64);
@@ -113,6 +116,10 @@ pub(super) struct View<'a> {
     pub(super) bits: &'a [AtomicU64],
     pub(super) ages: &'a [AtomicU64],
     pub(super) sums: &'a [AtomicU64],
+    /// What the policy keeps for all entries together.
+    pub(super) policy: &'a [AtomicU64],
+    /// A use leaves the tick that all processes share: the usual case.
+    pub(super) plain: bool,
 }
 
 impl std::fmt::Debug for View<'_> {
@@ -150,6 +157,8 @@ impl<'a> View<'a> {
             bits: words(at.bits, sizes.bit_words())?,
             ages: words(at.ages, blocks)?,
             sums: words(at.sums, sizes.sum_words())?,
+            policy: words(at.policy, sizes.policy_words())?,
+            plain: sizes.policy == Policy::Lru && sizes.pace != 0,
         })
     }
 

@@ -22,7 +22,7 @@ use super::view::View;
 use crate::sync::AtomicU64;
 use crate::tier_cache::MapError;
 use crate::tier_cache::plan::{Task, Verdict, Want};
-use crate::tier_cache::step::{Point, store, store_hint, store_payload};
+use crate::tier_cache::step::{Point, store, store_payload};
 use crate::tier_cache::wait::Wait;
 use crate::tier_cache::word::{InputHash, Link, Probe, RecordState};
 
@@ -143,6 +143,11 @@ impl<'c> Handle<'c> {
         self.inner.keeps = !self.spares()
             && !self.view.sizes.leases
             && self.inner.kept.len() < self.view.sizes.most_kept();
+        if let (false, Task::Place { new, .. }, Some((old, Verdict::Present))) =
+            (self.view.stamps_uses(), task, found)
+        {
+            self.view.inherit(new, old);
+        }
         let shifted = self.view.weigh_shifts(&self.inner.frame.plan);
         self.inner.carry_out()?;
         self.note_shifts(shifted);
@@ -198,7 +203,9 @@ impl<'c> Handle<'c> {
         store_payload(block.expiry_word(), entry.expiry);
         store_payload(record.tick(), tick as u64);
         view.set_sum(head, block);
-        view.set_age(first, tick, entry.expiry, 0);
+        let of_value = !Space::is_flight(entry.space.number());
+        let order = view.order_of_new(of_value.then_some(entry.input), tick);
+        view.set_age(first, order, entry.expiry, 0);
         Ok(Some(head))
     }
 
@@ -265,10 +272,9 @@ impl<'c> Handle<'c> {
         let (found, tier) = (self.inner.frame.plan.found, self.inner.frame.plan.tier);
         if let Some((link, _)) = found {
             if let Ok(record) = view.memory.record(link.record) {
-                let tick = view.tick_of_access();
                 store(Point::Expiry, Block::of(record).expiry_word(), expiry);
-                store_hint(Point::Touch, record.tick(), tick as u64);
-                view.set_age(link.record, tick, expiry, tier);
+                view.note_use_of(link);
+                view.set_age(link.record, view.order_of(link), expiry, tier);
             }
         }
         self.inner.carry_out()?;

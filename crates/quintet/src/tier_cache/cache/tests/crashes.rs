@@ -130,11 +130,11 @@ fn at_every_store(
 }
 
 /// Without eviction an operation happened or did not.
-#[test]
-fn killed_at_every_store() {
+fn killed_everywhere(policy: Policy) {
     let mut deaths = 0;
     for (name, operation) in OPERATIONS {
-        let builder = || if *name == "lease" { small().leases() } else { small() };
+        let builder = || small().policy(policy);
+        let builder = || if *name == "lease" { builder().leases() } else { builder() };
         let make = || set_up(builder(), 64);
         deaths += at_every_store(name, *operation, &make, &|before, after, now| {
             now == before || now == after
@@ -142,6 +142,21 @@ fn killed_at_every_store() {
     }
     println!("{deaths} deaths");
     assert!(deaths > 700, "{deaths}");
+}
+
+#[test]
+fn killed_at_every_store() {
+    killed_everywhere(Policy::Lru);
+}
+
+#[test]
+fn killed_at_every_store_with_s3fifo() {
+    killed_everywhere(Policy::S3Fifo);
+}
+
+#[test]
+fn killed_at_every_store_with_sieve() {
+    killed_everywhere(Policy::Sieve);
 }
 
 /// The same in three tiers, and where a use promotes: every store of a move is a place to die.
@@ -165,13 +180,15 @@ fn killed_at_every_store_in_three_tiers() {
 }
 
 /// In a full cache: what is not the operation's own key is there unchanged, or was evicted.
-#[test]
-fn killed_at_every_store_of_an_evicting_operation() {
+fn killed_while_evicting(builder: CacheBuilder) {
     let make = || {
-        let cache = set_up(small(), 64);
+        let cache = set_up(builder.clone(), 64);
         let mut handle = cache.handle().unwrap();
         for number in 0..100u32 {
             handle.insert(format!("{number}"), "x").unwrap();
+            // Some are used, so that policies that count have something to move or to clear.
+            handle.get(format!("{}", number / 2)).unwrap();
+            handle.get(format!("{}", number / 2)).unwrap();
         }
         handle.insert("short", "1").unwrap();
         handle.insert("long", long(1)).unwrap();
@@ -190,6 +207,23 @@ fn killed_at_every_store_of_an_evicting_operation() {
     }
     println!("{deaths} deaths");
     assert!(deaths > 700, "{deaths}");
+}
+
+#[test]
+fn killed_at_every_store_of_an_evicting_operation() {
+    killed_while_evicting(small());
+}
+
+#[test]
+fn killed_at_every_store_of_an_evicting_operation_with_s3fifo() {
+    killed_while_evicting(small().policy(Policy::S3Fifo));
+    killed_while_evicting(small().policy(Policy::S3Fifo).tiers(3));
+}
+
+#[test]
+fn killed_at_every_store_of_an_evicting_operation_with_sieve() {
+    killed_while_evicting(small().policy(Policy::Sieve));
+    killed_while_evicting(small().policy(Policy::Sieve).tiers(3));
 }
 
 /// Without eviction nothing may be missing, and after the recovery every block can be used again.

@@ -67,6 +67,7 @@ fn random_bytes_never_crash_or_hang() {
         let _ = TierCache::unlink(&place);
         let builder = small().capacity(128 << 10).handles(2).max_value(900);
         let builder = if round % 2 == 0 { builder } else { builder.leases() };
+        let builder = builder.policy(Policy::ALL[round % 3]);
         let cache = builder.create(&place).unwrap();
         {
             let mut handle = cache.handle().unwrap();
@@ -91,7 +92,7 @@ fn random_bytes_never_crash_or_hang() {
         }
         if let Ok(mut cache) = TierCache::attach(&place) {
             entered += 1;
-            if round % 3 == 0 {
+            if round % 5 == 0 {
                 cache.set_sink(|_: &[Departed]| Ok(()));
             }
             exercise(&cache, &mut random);

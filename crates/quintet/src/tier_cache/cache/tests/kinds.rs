@@ -1,7 +1,7 @@
 //! Every kind of store to shared memory is a place where somebody dies in a test, in one tier and in three.
 
 use super::crashes::{OPERATIONS, Operation, set_up, set_up_tiers};
-use super::world::{declare_dead, small};
+use super::world::{declare_dead, small, tiny_of};
 use crate::tier_cache::cache::*;
 use crate::tier_cache::step::{Fate, Point, with_fate};
 use std::collections::HashSet;
@@ -56,7 +56,22 @@ fn crowded(tiers: u32) -> TierCache {
     cache
 }
 
+/// Full, under a policy that remembers who leaves.
+fn remembering(tiers: u32) -> TierCache {
+    let cache = tiny_of(small().tiers(tiers).policy(Policy::S3Fifo), 64);
+    let mut handle = cache.handle().unwrap();
+    for number in 0..100u32 {
+        handle.insert(number.to_string(), "x").unwrap();
+    }
+    drop(handle);
+    cache
+}
+
 const COMES: Operation = ("comes", |handle| drop(handle.insert("one more", "x")));
+const USES_AND_COMES: Operation = ("uses and comes", |handle| {
+    drop(handle.get("99"));
+    drop(handle.insert("one more", "x"));
+});
 
 /// A handle dies while it goes: what it kept to itself is found, and its seat is free again.
 fn dies_while_it_goes(kinds: &mut Kinds, make: &dyn Fn() -> TierCache) {
@@ -136,6 +151,7 @@ fn every_kind_of_store_is_a_place_to_die() {
             // One comes, one leaves, each whole or not at all.
             assert!(cache.len().abs_diff(before) <= 1, "{} of {before} at {n}", cache.len());
         });
+        die(&mut kinds, &|| remembering(tiers), USES_AND_COMES.1, &|_, _| {});
         let elsewhere: Kinds = ELSEWHERE.iter().map(|(point, _)| *point).collect();
         let both: Vec<_> = elsewhere.intersection(&kinds).collect();
         assert!(both.is_empty(), "{tiers} tiers: {both:?} are killed here too");

@@ -13,6 +13,7 @@ mod leases;
 mod opening;
 mod oracle;
 mod outside;
+mod policies;
 mod processes;
 mod semantics;
 mod sinks;

@@ -285,6 +285,16 @@ fn killed_at_any_time_what_is_gone_was_delivered() {
     soak("evict", small().handles(8).capacity(128 << 10));
 }
 
+#[test]
+fn killed_at_any_time_with_s3fifo() {
+    soak("s3fifo", small().handles(8).capacity(128 << 10).policy(Policy::S3Fifo));
+}
+
+#[test]
+fn killed_at_any_time_with_sieve() {
+    soak("sieve", small().handles(8).capacity(128 << 10).policy(Policy::Sieve));
+}
+
 /// A reader never sees a part of one value and a part of another, also if the writer is killed.
 #[test]
 fn values_are_never_torn() {
