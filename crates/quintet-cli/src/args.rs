@@ -55,7 +55,7 @@ impl Default for Command {
 #[cfg(feature = "race")]
 #[derive(Debug, Default, Args)]
 pub(crate) struct RaceArgs {
-    /// Race one family in all its workloads (`all`: every family)
+    /// Race one family in all its workloads (`all`: every family that is timed; `policy`: hit ratios)
     #[arg(long)]
     pub(crate) family: Option<String>,
     /// Only the workloads whose name starts so
@@ -85,6 +85,12 @@ pub(crate) struct RaceArgs {
     /// Write a page with the results to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// With --family policy: draw the hit ratios into this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+    /// With --family policy: draw other traces
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
     /// Instead of rivals, race our own tables of this build and of that one, in rounds A B, B A, …
     #[arg(long, value_name = "BINARY")]
     pub(crate) against: Option<PathBuf>,

@@ -256,6 +256,55 @@ fn a_tiny_race_of_caches_runs_by_processes() {
     }
 }
 
+/// Hit ratios: the same figures whenever it is asked, a table, lines and a drawing.
+#[test]
+fn a_tiny_race_of_policies_counts_hits() {
+    let race = ["race", "--family", "policy", "--quick", "--keys", "4k", "--workload", "zipf-1.0"];
+    let run = |more: &[&str]| {
+        let output = quintet(&[&race[..], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        output.stdout
+    };
+    let tables = BTreeSet::from([
+        "quintet lru",
+        "quintet s3fifo",
+        "quintet sieve",
+        "moka",
+        "quick_cache",
+        "exact LRU",
+        "clairvoyant",
+    ]);
+    let lines = cells(&run(&["--json", "-"]));
+    assert_eq!(names(&lines, "table"), tables);
+    assert_eq!(
+        names(&lines, "workload"),
+        BTreeSet::from(["zipf-1.0-entries-10", "zipf-1.0-bytes-10"])
+    );
+    for line in &lines {
+        let ratio = line["hit_ratio"].as_f64().expect("a number");
+        assert!((0.3..1.0).contains(&ratio) && line["measure"] == "hits", "{line}");
+        let ours = line["table"].as_str().is_some_and(|name| name.starts_with("quintet"));
+        assert_eq!(ours, line["ratio_to_best_rival"].is_number(), "{line}");
+    }
+    let exact = |lines: &[Value]| {
+        let of = |line: &&Value| line["table"] == "exact LRU";
+        lines.iter().find(of).map(|line| line["hit_ratio"].clone())
+    };
+    assert_eq!(exact(&cells(&run(&["--json", "-", "--tables", "exact"]))), exact(&lines));
+    assert_ne!(
+        exact(&cells(&run(&["--json", "-", "--tables", "exact", "--seed", "1"]))),
+        exact(&lines)
+    );
+    let shown = text(&run(&["--tables", "quintet,moka"]));
+    assert!(shown.lines().any(|line| line.starts_with("| zipf-1.0-bytes-10")), "{shown}");
+    assert!(text(&run(&["--plot", "-", "--tables", "moka"])).starts_with("<svg "));
+    for wrong in [&["--keys", "100"][..], &["--tables", "nobody"], &["--workload", "nothing"]] {
+        let output = quintet(&[&["race", "--family", "policy", "--quick"], wrong].concat());
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+    }
+    assert_eq!(quintet(&["race", "--family", "cache", "--plot", "-"]).status.code(), Some(2));
+}
+
 /// This build against itself: the ratios may be anything, the cells and their fields may not.
 #[test]
 fn a_build_is_held_against_another_cell_by_cell() {
@@ -426,10 +475,10 @@ fn torture_prints_its_seed_first_and_finds_nothing() {
 #[cfg(target_os = "linux")]
 #[test]
 fn killed_processes_lose_nothing_of_a_cache() {
-    let output = quintet(&["torture", "--family", "cache", "--seconds", "6", "--json", "-"]);
+    let output = quintet(&["torture", "--family", "cache", "--seconds", "8", "--json", "-"]);
     let lines = lines(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{lines:?} {}", text(&output.stderr));
-    assert_eq!(lines.len(), 7);
+    assert_eq!(lines.len(), 9);
     for line in lines {
         for field in ["violations", "lost", "hangs", "leaks"] {
             assert_eq!(line[field], 0, "{field}: {line}");

@@ -83,12 +83,14 @@ pub(crate) enum Measure {
     Held,
     /// Bytes per entry, weighed in a process of its own: less is better.
     Bytes,
+    /// The share of hits: more is better.
+    Hits,
 }
 
 impl Measure {
     /// Which way is better.
     pub(crate) fn more_is_better(self) -> bool {
-        self == Measure::Rate
+        matches!(self, Measure::Rate | Measure::Hits)
     }
 }
 

@@ -6,6 +6,8 @@
 //!
 //! [`duel`] instead holds our own tables of two builds against each other, or counts their instructions.
 //!
+//! [`policy`] counts hits instead of time: the same traces for every cache, of one thread.
+//!
 //! A family joins by a file in [`families`]; a general map joins a family by one line,
 //! `Table::words::<M>(Role::Ours)`, where `M` implements the rivals' own trait.
 
@@ -25,6 +27,7 @@ mod lap;
 mod ours;
 mod page;
 mod plan;
+mod policy;
 mod racers;
 mod record;
 mod runner;
@@ -71,6 +74,13 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
     if args.list {
         show::list(&families);
         return Ok(Exit::Fine);
+    }
+    if args.family.as_deref() == Some(policy::NAME) {
+        return policy::run(args);
+    }
+    if args.plot.is_some() {
+        let advice = "quintet race --family policy --plot FILE";
+        return Err(Fail::misuse("--plot draws the policies alone", "", advice));
     }
     let chosen = choose(&families, args.family.as_deref())?;
     let mut wish = wish(args)?;
@@ -244,7 +254,7 @@ fn choose<'a>(families: &'a [Family], name: Option<&str>) -> Result<Vec<&'a Fami
     };
     let found = families.iter().find(|family| family.name == name);
     found.map(|family| vec![family]).ok_or_else(|| {
-        let names = families.iter().map(|family| family.name).chain(["all"]);
+        let names = families.iter().map(|family| family.name).chain([policy::NAME, "all"]);
         let why = format!("the families are {}", names.clone().collect::<Vec<_>>().join(", "));
         let advice = match nearest::nearest(name, names) {
             Some(near) => format!("did you mean --family {near}?"),

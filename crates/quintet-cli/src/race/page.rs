@@ -79,6 +79,7 @@ fn figure(row: &Record) -> (f64, String) {
         Measure::Rate => rate(value),
         Measure::Worst => nanoseconds(value as u64),
         Measure::Held | Measure::Bytes => format!("{value:.1} bytes"),
+        Measure::Hits => format!("{:.1} %", value * 100.0),
     };
     (value, shown)
 }

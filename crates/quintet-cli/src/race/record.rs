@@ -84,6 +84,7 @@ impl Record {
             Measure::Rate => self.mops,
             Measure::Worst => self.latency.map(|latency| latency.max_ns as f64),
             Measure::Held | Measure::Bytes => self.bytes_per_entry,
+            Measure::Hits => self.hit_ratio,
         }
     }
 

@@ -32,6 +32,11 @@ pub(crate) fn list(families: &[Family]) {
             }
         }
     }
+    let about = super::policy::ABOUT;
+    say(&format!("{}: {about}", paint(super::policy::NAME, Tone::Bold)));
+    for (name, reason) in super::policy::workloads() {
+        say(&format!("{:<NAME$}{reason}", format!("   {name}")));
+    }
     say(&paint("* is part of a race over all families", Tone::Dim));
 }
 
@@ -198,6 +203,7 @@ fn figure(row: &Record) -> String {
         (Some(_), ..) => "struck".to_owned(),
         (_, Measure::Rate, Some(mops)) => rate(mops),
         (_, Measure::Worst, Some(worst)) => nanoseconds(worst as u64),
+        (_, Measure::Hits, Some(share)) => format!("{:.1} %", share * 100.0),
         (_, _, Some(bytes)) => format!("{bytes:.3} bytes"),
         (_, _, None) => "-".to_owned(),
     }

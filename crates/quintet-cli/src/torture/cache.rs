@@ -11,7 +11,9 @@
 
 use super::verdict::Verdict;
 use super::{Check, Order, inherit};
-use quintet::cache::{CacheBuilder, CacheError, Departed, Handle, Place, Reader, TierCache};
+use quintet::cache::{
+    CacheBuilder, CacheError, Departed, Handle, Place, Policy, Reader, TierCache,
+};
 use quintet_testkit::Rng;
 use quintet_testkit::crash::{Child, ledger::Answer, ledger::Entry, ledger::Ledger, report, task};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -40,6 +42,14 @@ pub(super) fn checks() -> Vec<Check> {
             run: |order| run(order, Form::EvictingInTiers, Course::Named),
         },
         Check {
+            name: "kill -9, s3fifo, to a sink",
+            run: |order| run(order, Form::EvictingByS3Fifo, Course::Named),
+        },
+        Check {
+            name: "kill -9, sieve, to a sink",
+            run: |order| run(order, Form::EvictingBySieve, Course::Named),
+        },
+        Check {
             name: "kill -9, forked workers",
             run: |order| run(order, Form::Keeping, Course::Forked),
         },
@@ -64,6 +74,9 @@ enum Form {
     /// The same two in three tiers, between which workers move entries; in the second, uses too.
     KeepingInTiers,
     EvictingInTiers,
+    /// The second under other policies; with SIEVE in three tiers as well.
+    EvictingByS3Fifo,
+    EvictingBySieve,
 }
 
 impl Form {
@@ -74,6 +87,8 @@ impl Form {
             Self::Evicting => builder.capacity(512 << 10),
             Self::KeepingInTiers => Self::Keeping.builder().tiers(TIERS as u32),
             Self::EvictingInTiers => Self::Evicting.builder().tiers(TIERS as u32).promote(),
+            Self::EvictingByS3Fifo => Self::Evicting.builder().policy(Policy::S3Fifo),
+            Self::EvictingBySieve => Self::EvictingInTiers.builder().policy(Policy::Sieve),
         }
     }
 

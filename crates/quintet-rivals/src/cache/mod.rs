@@ -2,9 +2,11 @@
 
 mod moka;
 mod quick;
+mod weighted;
 
 pub use self::moka::Moka;
 pub use self::quick::QuickCache;
+pub use self::weighted::{ByValue, Weighted, WeightedMoka, WeightedQuick};
 
 use crate::{Kind, Label};
 
