@@ -206,6 +206,23 @@ fn stat_tells_what_happened_in_three_forms() {
 }
 
 #[test]
+fn a_policy_is_chosen_at_creation_and_shown() {
+    let cache = Cache::new("policy");
+    assert_eq!(json(&cache.ok("stat", &["--json"]))["policy"], "lru");
+    cache.ok("remove", &[]);
+    cache.ok("create", &["--capacity", "4MiB", "--policy", "s3fifo"]);
+    assert_eq!(json(&cache.ok("stat", &["--json"]))["policy"], "s3fifo");
+    let lines = cache.ok("stat", &["--prometheus"]);
+    assert!(lines.contains("policy=\"s3fifo\"} 1\n"), "{lines}");
+    let page = cache.ok("stat", &[]);
+    assert!(page.lines().any(|line| line == "policy         s3fifo"), "{page}");
+    cache.ok("create", &["--if-absent", "--capacity", "4MiB", "--policy", "s3fifo"]);
+    let other = ["create", &cache.name, "--if-absent", "--capacity", "4MiB", "--policy", "sieve"];
+    cache.refused(&other, &["policy"]);
+    cache.refused(&["create", &cache.name, "--policy", "mru"], &["lru, s3fifo, sieve"]);
+}
+
+#[test]
 fn top_prints_one_frame_where_there_is_no_terminal() {
     let cache = Cache::new("top");
     let frame = cache.ok("top", &["--every", "10ms"]);

@@ -1,7 +1,8 @@
 //! The options of `quintet cache`.
 
-use super::units::{bytes, lifetime, mode};
+use super::units::{bytes, lifetime, mode, policy};
 use clap::{Args, Subcommand};
+use quintet::cache::Policy;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -137,6 +138,9 @@ pub(crate) struct CreateArgs {
     /// Tiers by age, 1 to 4: the oldest entries of a full one move to the next, and leave from the last [default: 1]
     #[arg(long, value_name = "N")]
     pub(crate) tiers: Option<u32>,
+    /// Who leaves when room is needed: lru, s3fifo or sieve [default: lru]
+    #[arg(long, value_name = "POLICY", value_parser = policy)]
+    pub(crate) policy: Option<Policy>,
     /// With --tiers: what is used in an older tier moves to the first
     #[arg(long, requires = "tiers")]
     pub(crate) promote: bool,

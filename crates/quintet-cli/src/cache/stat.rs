@@ -5,7 +5,7 @@ use super::place::{look, others};
 use super::units::size;
 use crate::fail::{Exit, Fail};
 use crate::ui::{Tone, count, paint, say};
-use quintet::cache::{Attached, CacheStats, NamespaceStats, TierCache, TierStats};
+use quintet::cache::{Attached, CacheStats, NamespaceStats, Policy, TierCache, TierStats};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -21,6 +21,7 @@ pub(super) fn run(args: &StatArgs) -> Result<Exit, Fail> {
         processes: others(&cache),
         spaces: spaces(&cache),
         tiers: tiers(&cache),
+        policy: cache.policy(),
     };
     match (args.json, args.prometheus) {
         (true, _) => say(&object(&seen).to_string()),
@@ -37,6 +38,7 @@ struct Seen<'s> {
     processes: Vec<Attached>,
     spaces: Vec<NamespaceStats>,
     tiers: Vec<TierStats>,
+    policy: Policy,
 }
 
 /// What each tier holds, if there are several.
@@ -85,7 +87,7 @@ fn figures(stats: &CacheStats, processes: &[Attached]) -> Vec<Figure> {
         ("hit_ratio", false, "Hits per lookup since the cache was created", stats.hit_ratio()),
         ("sets", true, "Values stored", stats.sets as f64),
         ("removes", true, "Keys removed", stats.removes as f64),
-        ("evictions_lru", true, "Entries evicted as least recently used", stats.evicted as f64),
+        ("evictions_lru", true, "Entries evicted as the policy chose them", stats.evicted as f64),
         ("evictions_window", true, "Entries evicted from a full window", stats.forced as f64),
         ("evictions_expired", true, "Entries removed after their time", stats.expired as f64),
         ("delivered", true, "Evicted entries that a sink accepted", stats.delivered as f64),
@@ -120,7 +122,7 @@ fn figures(stats: &CacheStats, processes: &[Attached]) -> Vec<Figure> {
 
 /// One object, `pids` included.
 fn object(seen: &Seen<'_>) -> Value {
-    let Seen { name, stats, processes, spaces, tiers } = seen;
+    let Seen { name, stats, processes, spaces, tiers, policy } = seen;
     let mut object = serde_json::Map::new();
     object.insert("cache".to_owned(), (*name).into());
     for (figure, _, _, value) in figures(stats, processes) {
@@ -129,6 +131,7 @@ fn object(seen: &Seen<'_>) -> Value {
         object.insert(figure.to_owned(), value);
     }
     let pids: Vec<u32> = processes.iter().map(|process| process.pid).collect();
+    object.insert("policy".to_owned(), policy.name().into());
     object.insert("pids".to_owned(), pids.into());
     let space = |space: &NamespaceStats| {
         let NamespaceStats { name, entries, bytes, hits, .. } = space;
@@ -147,7 +150,7 @@ fn object(seen: &Seen<'_>) -> Value {
 
 /// The text format of Prometheus, version 0.0.4.
 fn exposition(seen: &Seen<'_>) -> String {
-    let Seen { name, stats, processes, spaces, tiers } = seen;
+    let Seen { name, stats, processes, spaces, tiers, policy } = seen;
     let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let label = quoted(name);
     let mut text = String::new();
@@ -158,6 +161,9 @@ fn exposition(seen: &Seen<'_>) -> String {
         let _ = writeln!(text, "# HELP {metric} {about}.\n# TYPE {metric} {kind}");
         let _ = writeln!(text, "{metric}{{cache=\"{label}\"}} {value}");
     }
+    let metric = "quintet_cache_policy";
+    let _ = writeln!(text, "# HELP {metric} Which entry leaves.\n# TYPE {metric} gauge");
+    let _ = writeln!(text, "{metric}{{cache=\"{label}\",policy=\"{policy}\"}} 1");
     type Part = (&'static str, &'static str, &'static str, fn(&NamespaceStats) -> u64);
     let parts: [Part; 3] = [
         ("entries", "gauge", "Entries of a namespace", |space| space.entries),
@@ -195,7 +201,7 @@ fn exposition(seen: &Seen<'_>) -> String {
 
 /// A page for people.
 fn page(seen: &Seen<'_>) -> String {
-    let Seen { name, stats, processes, spaces, tiers } = seen;
+    let Seen { name, stats, processes, spaces, tiers, policy } = seen;
     let used = stats.used_blocks * stats.block_bytes;
     let pids: Vec<String> = processes.iter().map(|process| process.pid.to_string()).collect();
     let rows = [
@@ -210,6 +216,7 @@ fn page(seen: &Seen<'_>) -> String {
             ),
         ),
         ("longest value", size(stats.max_value)),
+        ("policy", policy.to_string()),
         ("hits", count(stats.hits)),
         ("misses", count(stats.misses)),
         ("hit ratio", format!("{:.1} %", stats.hit_ratio() * 100.0)),
@@ -218,7 +225,7 @@ fn page(seen: &Seen<'_>) -> String {
         (
             "evictions",
             format!(
-                "{} least recently used, {} from full windows, {} expired",
+                "{} by the policy, {} from full windows, {} expired",
                 count(stats.evicted),
                 count(stats.forced),
                 count(stats.expired)

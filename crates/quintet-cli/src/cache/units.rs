@@ -1,5 +1,6 @@
 //! Sizes, times and modes as people write them.
 
+use quintet::cache::Policy;
 use std::time::Duration;
 
 const SIZES: [(&str, u64); 12] = [
@@ -44,6 +45,12 @@ pub(crate) fn lifetime(text: &str) -> Result<Duration, String> {
         0 => Err("nothing lives for no time".to_owned()),
         milliseconds => Ok(Duration::from_millis(milliseconds)),
     }
+}
+
+/// A policy by its name.
+pub(crate) fn policy(text: &str) -> Result<Policy, String> {
+    let found = Policy::ALL.into_iter().find(|policy| policy.name() == text);
+    found.ok_or_else(|| format!("the policies are {}", Policy::ALL.map(Policy::name).join(", ")))
 }
 
 /// Permission bits in octal, such as `0600`; the owner must be able to read and write.
