@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// Somebody else than whoever runs the tests.
 const NOBODY: u32 = 65534;
+/// And another one.
+const SOMEBODY: u32 = 54321;
 
 /// A directory and a name of a story's own.
 struct Story {
@@ -76,9 +78,13 @@ impl Story {
 
     /// The same as another user.
     fn as_nobody(&self, args: &[&str]) -> Output {
+        self.as_user(NOBODY, args)
+    }
+
+    fn as_user(&self, user: u32, args: &[&str]) -> Output {
         let mut command = Command::new(self.shown().expect("asked for before"));
         command.arg("cache").args(args).stdin(Stdio::null());
-        command.uid(NOBODY).gid(NOBODY).env("XDG_STATE_HOME", "/nonexistent");
+        command.uid(user).gid(user).env("XDG_STATE_HOME", "/nonexistent");
         command.output().expect("the command starts")
     }
 }
@@ -271,13 +277,15 @@ fn a_shared_cache_is_used_where_files_of_others_are_protected() {
         return;
     }
     let create = ["create", &story.name, "--capacity", "1MiB"];
-    story.fine(&[&create[..], &["--mode", "0666"]].concat());
+    // Not by root: whoever owns the directory is excepted.
+    let made = story.as_user(SOMEBODY, &[&create[..], &["--mode", "0666"]].concat());
+    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
     for strict in ["1", "2"] {
         let Some(_set) = Setting::change("/proc/sys/fs/protected_regular", strict) else { return };
         for args in [
-            &["set", &story.name, "key", strict][..],
-            &["create", &story.name, "--capacity", "1MiB", "--if-absent"],
-            &["get", &story.name, "key"],
+            &["set", &story.name, "key", strict, "--any-owner"][..],
+            &["create", &story.name, "--capacity", "1MiB", "--if-absent", "--any-owner"],
+            &["get", &story.name, "key", "--any-owner"],
         ] {
             let output = story.as_nobody(args);
             assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
@@ -285,7 +293,7 @@ fn a_shared_cache_is_used_where_files_of_others_are_protected() {
         let again = story.as_nobody(&create);
         is_refused(&again, &create, &["exists"]);
     }
-    assert_eq!(story.fine(&["get", &story.name, "key"]), "2");
+    assert_eq!(story.fine(&["get", &story.name, "key", "--any-owner"]), "2");
 }
 
 /// On a file system that may only be read, whatever reads works, and whatever writes is told why it does not.
