@@ -73,8 +73,8 @@ impl View<'_> {
             }
         }
         for input in &inputs[..count] {
-            let record = memory.base_link(*input).map(|link| memory.record(link.record));
-            if let Some(Ok(record)) = record {
+            let link = memory.base_link(*input).or_else(|| memory.member_link(*input));
+            if let Some(Ok(record)) = link.map(|link| memory.record(link.record)) {
                 for word in record.words().iter().step_by(8).take(2) {
                     prefetch_read(word);
                 }
