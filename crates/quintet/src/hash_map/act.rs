@@ -116,7 +116,7 @@ where
         value: V,
     ) -> Result<Result<&Pair<K, V>, V>, AllocError> {
         let key = name.take(seen.map(|seen| &seen.key));
-        let pair = Box::new(Pair { key, value });
+        let pair = self.boxed(Pair { key, value });
         let stored = match seen {
             Some(seen) => self.swap(hash, seen, pair)?.map(|swapped| swapped.after),
             None => self.add_item(hash, pair)?,
@@ -150,7 +150,7 @@ where
     ) -> Result<&Pair<K, V>, AllocError> {
         let key = name.take(None);
         let value = make(&key);
-        match self.add_item(hash, Box::new(Pair { key, value }))? {
+        match self.add_item(hash, self.boxed(Pair { key, value }))? {
             Ok(placed) => Ok(placed),
             Err(back) => {
                 let Pair { key, value } = *back;
@@ -178,7 +178,7 @@ where
         if !self.find(hash, &key).is_null() {
             return Ok(false);
         }
-        Ok(self.add_item(hash, Box::new(Pair { key, value: V::default() }))?.is_ok())
+        Ok(self.add_item(hash, self.boxed(Pair { key, value: V::default() }))?.is_ok())
     }
 
     /// Stores where nothing is.
@@ -188,7 +188,7 @@ where
         key: K,
         value: V,
     ) -> Result<Result<(), Rejected<&Pair<K, V>, Box<Pair<K, V>>>>, AllocError> {
-        self.fallible().insert_new(Box::new(Pair { key, value }))
+        self.fallible().insert_new(self.boxed(Pair { key, value }))
     }
 
     /// Stores `new` where `fits` says yes to what is there. Otherwise hands it back.

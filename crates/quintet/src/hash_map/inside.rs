@@ -198,7 +198,7 @@ impl<K: Key, V: Value, S: BuildHasher, A: Hold> Inside<'_, K, V, S, A> {
     /// [`HashMap::insert`].
     #[inline]
     pub fn insert(&self, key: K, value: V) -> Option<&V> {
-        self.inner.insert(Box::new(Pair { key, value })).show()
+        self.inner.insert(self.inner.boxed(Pair { key, value })).show()
     }
 
     /// [`HashMap::insert_new`].
@@ -357,7 +357,8 @@ where
 {
     /// [`HashMap::insert`].
     pub fn insert(self, key: K, value: V) -> Result<Option<&'a V>, AllocError> {
-        Ok(self.0.inner.fallible().insert(Box::new(Pair { key, value }))?.show())
+        let inner = &self.0.inner;
+        Ok(inner.fallible().insert(inner.boxed(Pair { key, value }))?.show())
     }
 
     /// [`HashMap::insert_new`].
@@ -452,8 +453,9 @@ where
         self,
         entries: impl IntoIterator<Item = (K, V)>,
     ) -> Result<usize, AllocError> {
-        let boxed = |(key, value)| Box::new(Pair { key, value });
-        self.0.inner.fallible().insert_many(entries.into_iter().map(boxed))
+        let inner = &self.0.inner;
+        let boxed = |(key, value)| inner.boxed(Pair { key, value });
+        inner.fallible().insert_many(entries.into_iter().map(boxed))
     }
 
     /// [`HashMap::iter`].

@@ -156,7 +156,7 @@ macro_rules! writes {
             #[inline]
             #[doc(alias = "upsert")]
             pub fn insert(&self, key: K, value: V) -> Option<Ref<'_, K, V>> {
-                self.inner().lend(|pin| pin.insert(Box::new(Pair { key, value }))).show()
+                self.inner().lend(|pin| pin.insert(pin.boxed(Pair { key, value }))).show()
             }
 
             /// Stores a value only if there is none of its key. Otherwise returns the one that is there, and hands this one back.
@@ -309,8 +309,8 @@ macro_rules! writes {
         impl<'a, K: Key, V: Value, S: BuildHasher> Fallible<'a, $way> {
             /// [`HashMap::insert`].
             pub fn insert(self, key: K, value: V) -> Result<Option<Ref<'a, K, V>>, AllocError> {
-                let pair = Box::new(Pair { key, value });
-                Ok(self.0.inner().lend(|pin| pin.fallible().insert(pair))?.show())
+                let pair = Pair { key, value };
+                Ok(self.0.inner().lend(|pin| pin.fallible().insert(pin.boxed(pair)))?.show())
             }
 
             /// [`HashMap::insert_new`].

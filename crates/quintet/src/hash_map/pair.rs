@@ -30,6 +30,7 @@ pub struct Pair<K, V> {
 
 impl<K: Hash + Eq, V> Keyed for Pair<K, V> {
     type Key = K;
+    const OURS: bool = true;
     #[inline(always)]
     fn key(&self) -> &K {
         &self.key

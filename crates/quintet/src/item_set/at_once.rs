@@ -193,6 +193,7 @@ impl Core {
         Wish { hash, item }: Wish,
         same: &impl Fn(Raw) -> bool,
         expect: impl Fn(Raw),
+        boxes: bool,
     ) -> Option<Taken> {
         // Taken before the item is loaded, and before any user code (E9).
         let peek = visit.peek();
@@ -206,7 +207,7 @@ impl Core {
         let mark = row.mark(lanes);
         prefetch_write(mark);
         // While it is on its way. User code: what it changes is seen below.
-        visit.free_some();
+        visit.free_some(boxes && !item.is_null());
         // Marked although no lock is held: what a write from inside is answered must not depend on where the item lies (L4).
         if !(peek.check() && shard::busy(|| same(found.item))) {
             return None;

@@ -133,6 +133,19 @@ impl<'s, P: Pointer, S> Pin<'s, P, S> {
     pub fn flush(&self) {}
 }
 
+impl<T, S, A: Hold, H: Deref<Target = ItemSet<Box<T>, S>>> Inside<A, H>
+where
+    T: Item + Send + Sync,
+{
+    /// Boxes an item for this set, in memory that an earlier one has left if there is some (E11 of
+    /// `reclaim`). Runs the drop of that one, with nothing locked.
+    #[inline(always)]
+    pub(crate) fn boxed(&self, item: T) -> Box<T> {
+        // SAFETY: the set's domain has pieces of this type alone (`piece`).
+        unsafe { self.access.boxed(item) }
+    }
+}
+
 impl<P: Pointer, S, A: Hold, H: Deref<Target = ItemSet<P, S>>> Inside<A, H> {
     /// The set.
     #[inline(always)]
@@ -168,14 +181,25 @@ impl<P: Pointer, S, A: Hold, H: Deref<Target = ItemSet<P, S>>> Inside<A, H> {
         }
         let bytes = size_of::<P::Item>();
         // SAFETY: pointers are `Send`, so any thread may drop them.
-        unsafe { reclaim::Retired::new(raw, bytes, birth, free::<P>) }
+        let piece = unsafe { reclaim::Retired::new(raw, bytes, birth, free::<P>) };
+        if !P::REUSED {
+            return piece;
+        }
+        // SAFETY: reused pointers are boxes; the domain is the set's, which has items of one type
+        // and marks no other pieces.
+        unsafe { piece.reusable::<P::Item>() }
     }
 
-    /// Retires an item that was taken out of the set.
-    pub(super) fn retire(&self, raw: *mut (), birth: u64) {
+    /// Retires an item that was taken out of the set. With `using`, one that was
+    /// [boxed](Self::boxed) is in its place.
+    pub(super) fn retire(&self, raw: *mut (), birth: u64, using: bool) {
         let piece = Self::piece(raw, birth);
-        // SAFETY: both tables were changed before, and the writer that took the item out retires it.
-        self.visit(|visit| unsafe { visit.retire(piece) });
+        self.visit(|visit| {
+            // SAFETY: both tables were changed before, and the writer that took the item out
+            // retires it.
+            unsafe { visit.retire_only(piece) };
+            visit.free_some(using && P::REUSED);
+        });
     }
 
     /// Works with the root in the usual case. `None` says nothing.

@@ -64,6 +64,10 @@ pub trait Item {
 
     /// Feeds the hasher what the item's key would feed it.
     fn hash_key<H: Hasher>(&self, state: &mut H);
+
+    /// Boxes of such items are made by this crate, which uses their memory again.
+    #[doc(hidden)]
+    const OURS: bool = false;
 }
 
 /// The easy form of [`Item`]: an item that holds its key.
@@ -98,10 +102,15 @@ pub trait Keyed {
 
     /// The item's key.
     fn key(&self) -> &Self::Key;
+
+    /// [`Item::OURS`].
+    #[doc(hidden)]
+    const OURS: bool = false;
 }
 
 impl<T: Keyed> Item for T {
     type Key = T::Key;
+    const OURS: bool = T::OURS;
 
     #[inline(always)]
     fn matches<Q: ?Sized + Equivalent<Self::Key>>(&self, key: &Q) -> bool {
@@ -129,6 +138,10 @@ impl<T: Keyed> Item for T {
 pub trait Pointer: Send + Sync + Sized + sealed::Sealed {
     /// The item.
     type Item: Item;
+
+    /// A box, whose memory is used again (E11 of `reclaim`).
+    #[doc(hidden)]
+    const REUSED: bool;
 
     #[doc(hidden)]
     fn into_raw(self) -> *mut ();
@@ -174,6 +187,7 @@ mod sealed {
 
 impl<T: Item + Send + Sync> Pointer for Box<T> {
     type Item = T;
+    const REUSED: bool = T::OURS;
 
     #[inline(always)]
     fn into_raw(self) -> *mut () {
@@ -193,6 +207,7 @@ impl<T: Item + Send + Sync> Pointer for Box<T> {
 
 impl<T: Item + Send + Sync> Pointer for Arc<T> {
     type Item = T;
+    const REUSED: bool = false;
 
     #[inline(always)]
     fn into_raw(self) -> *mut () {

@@ -27,7 +27,8 @@ impl<'h, P: Pointer, A: Hold, H> Removed<'h, P, Inside<A, H>> {
     where
         H: Deref<Target = ItemSet<P, S>>,
     {
-        let (raw, retire) = (outcome.before, Inside::retire);
+        let raw = outcome.before;
+        let retire = |inside: &Inside<A, H>, raw, birth| inside.retire(raw, birth, false);
         outcome.taken.map(|birth| Self { inside, raw, birth, retire, item: PhantomData })
     }
 }

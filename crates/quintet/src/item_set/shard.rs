@@ -356,7 +356,8 @@ pub(crate) fn assert_not_busy() {
 #[cold]
 fn refuse() -> ! {
     panic!(
-        "ItemSet: a write from inside `Item::matches` or `Item::same_key` could wait for itself; \
-         read only there, and write after the outer call has returned"
+        "a write to a table of items or entries from inside the comparison of keys (a key's `Eq`, \
+         `Item::matches`, `Item::same_key`) could wait for itself; read only there, and write after \
+         the outer call has returned"
     )
 }

@@ -150,7 +150,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
             prefetch_read(raw.wrapping_byte_add(size_of::<P::Item>().min(128) / 8 * 7));
         };
         let core = &self.set().core;
-        self.visit(|visit| core.change_at_once(visit, table, wish, same, expect))
+        self.visit(|visit| core.change_at_once(visit, table, wish, same, expect, P::REUSED))
     }
 
     /// Sees whether another size would fit better.
@@ -272,7 +272,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
     #[inline(always)]
     pub(super) fn retire_taken(&self, outcome: Outcome) -> Option<&P::Item> {
         if let Some(birth) = outcome.taken {
-            self.retire(outcome.before, birth);
+            self.retire(outcome.before, birth, outcome.placed);
         }
         self.show(outcome.before)
     }

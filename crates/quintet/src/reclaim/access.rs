@@ -90,6 +90,14 @@ pub trait Hold: Access {
     /// As there.
     #[doc(hidden)]
     unsafe fn retire_only(&self, piece: Retired);
+
+    /// Boxes a value, in the memory of a piece that is past its grace period if there is one (E11).
+    /// Runs the drop of that piece's value, with nothing locked.
+    ///
+    /// # Safety
+    /// All pieces of this domain that [`Retired::reusable`] has marked are boxes of the same `T`.
+    #[doc(hidden)]
+    unsafe fn boxed<T>(&self, value: T) -> Box<T>;
 }
 
 mod sealed {
@@ -242,6 +250,11 @@ impl Hold for Pinned<'_> {
         // SAFETY: as the caller promises.
         unsafe { self.0.visit().retire_only(piece) };
     }
+    #[inline(always)]
+    unsafe fn boxed<T>(&self, value: T) -> Box<T> {
+        // SAFETY: as the caller promises.
+        unsafe { self.0.visit().boxed(value) }
+    }
 }
 
 impl Access for QuietHandle {
@@ -285,5 +298,10 @@ impl Hold for QuietHandle {
     unsafe fn retire_only(&self, piece: Retired) {
         // SAFETY: as the caller promises.
         unsafe { self.visit().retire_only(piece) };
+    }
+    #[inline(always)]
+    unsafe fn boxed<T>(&self, value: T) -> Box<T> {
+        // SAFETY: as the caller promises.
+        unsafe { self.visit().boxed(value) }
     }
 }

@@ -5,6 +5,7 @@ use super::lists::{Kept, Lists};
 use super::retired::Retired;
 use super::seat::{DUE, NEVER, OUTSIDE, SeatState};
 use crate::roster::Roster;
+use crate::sync::prefetch::prefetch_write;
 use crate::sync::{MODEL, Ordering, fork};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -79,17 +80,20 @@ fn bag_is_full(core: &Core, seat: &SeatState, lists: &Lists) {
 
 /// Frees the next piece that is past its grace period: one for each that is retired, so that no operation pays for a whole batch, and the
 /// allocator gets back as much as it gives. Two if many have gathered, behind a reader that slept.
+///
+/// Who boxes with `Visit::boxed` what it stores is `using` them up itself:
+/// then nothing is freed, unless many have gathered. And of those that nothing happens to when they
+/// are dropped, a batch is left for who stores next (E11).
 #[inline(always)]
-pub(super) fn free_some(core: &Core, seat: &SeatState) {
+pub(super) fn free_some(core: &Core, seat: &SeatState, using: bool) {
     if seat.collecting.get() {
         return;
     }
-    let Some((piece, left)) = next_ready(seat) else { return };
-    seat.collecting.set(true);
-    let _collecting = Collecting(seat);
+    let Some((piece, left)) = next_ready(seat, using) else { return };
+    let _collecting = Collecting::begin(seat);
     free_one(core, seat, piece);
     if left > 2 * BATCH {
-        if let Some((piece, _)) = next_ready(seat) {
+        if let Some((piece, _)) = next_ready(seat, using) {
             free_one(core, seat, piece);
         }
     }
@@ -97,8 +101,16 @@ pub(super) fn free_some(core: &Core, seat: &SeatState) {
 
 /// Takes out the next piece to be freed, and says how many are left. The lists are not borrowed while it is freed: user code may retire more.
 #[inline(always)]
-fn next_ready(seat: &SeatState) -> Option<(Retired, usize)> {
-    let mut ready = seat.lists.get()?.ready.borrow_mut();
+fn next_ready(seat: &SeatState, using: bool) -> Option<(Retired, usize)> {
+    let lists = seat.lists.get()?;
+    let mut ready = lists.ready.borrow_mut();
+    let next = ready.last()?;
+    if next.is_reusable() && (using || next.is_plain()) {
+        let enough = if using { 2 * lists.batch.get() } else { lists.batch.get() };
+        if ready.len() * next.weight() <= enough {
+            return None;
+        }
+    }
     let piece = ready.pop()?;
     let left = ready.len();
     if let Some(next) = ready.get(left.wrapping_sub(AHEAD)) {
@@ -117,13 +129,42 @@ fn free_one(core: &Core, seat: &SeatState, piece: Retired) {
 }
 
 /// Ends the mark, also when a piece panics.
-struct Collecting<'a>(&'a SeatState);
+pub(super) struct Collecting<'a>(&'a SeatState);
+
+impl<'a> Collecting<'a> {
+    /// Marks the seat: pieces that retire others, or box, free nothing meanwhile.
+    #[inline(always)]
+    pub(super) fn begin(seat: &'a SeatState) -> Self {
+        seat.collecting.set(true);
+        Self(seat)
+    }
+}
 
 impl Drop for Collecting<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         self.0.collecting.set(false);
     }
+}
+
+/// Takes out a piece past its grace period whose memory may be used again, if that is the next one
+/// (E11). It is counted no longer.
+#[inline(always)]
+pub(super) fn take_reusable(seat: &SeatState) -> Option<Retired> {
+    if seat.collecting.get() {
+        return None;
+    }
+    let mut ready = seat.lists.get()?.ready.borrow_mut();
+    if !ready.last()?.is_reusable() {
+        return None;
+    }
+    let piece = ready.pop()?;
+    if let Some(next) = ready.get(ready.len().wrapping_sub(AHEAD)) {
+        prefetch_write(next.place());
+    }
+    let (items, bytes) = seat.counted();
+    seat.count(items - 1, bytes - piece.bytes());
+    Some(piece)
 }
 
 /// Frees all that is past its grace period.

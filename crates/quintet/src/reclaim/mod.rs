@@ -15,6 +15,7 @@
 //! | `collect` | sealing, scanning, freeing |
 //! | `light` | who announces without a fence, and the barrier this needs |
 //! | `retired` | [`Retired`]: one piece of garbage |
+//! | `reuse` | the memory of such pieces, for the next boxes |
 //!
 //! # Eras and intervals
 //!
@@ -56,13 +57,26 @@
 //! **E10.** A seat is inside as long as one section is open, in whatever order they are closed: `unusual` counts those besides one, no matter which. The interval never
 //! shrinks meanwhile, so what an operation confirmed stays valid until its own section is closed.
 //!
+//! # Memory that is used again
+//!
+//! **E11.** A piece that [`Retired::reusable`] has marked is a box of the one type that its domain
+//! has for such pieces. Past its grace period nobody refers to it, so that its box may be taken
+//! over as it is by who stores next on the same seat: its value is dropped, and the next one
+//! written in its place, without the allocator. Such pieces are those that wait to be freed, and no
+//! others: they are counted and bounded, flushed, left behind and adopted as those are.
+//! **E12.** While a value is dropped that way, the seat is marked as collecting: what the drop
+//! stores is boxed anew, and what it retires waits.
+//!
 //! # What is held back
 //!
 //! A reader asleep inside a section holds back what was alive when it fell asleep, what was born within its interval, and nothing
 //! else: pieces born later are freed around it. A section that announced `upper = MAX` (iterators, long guards)
 //! holds back everything retired while it lasts. Besides, each seat keeps at most [`BATCH`] pieces or
 //! [`BATCH_BYTES`] bytes, all told, that wait for their batch to fill, as many that were sealed last and are looked at when the next batch is, and up to twice as many
-//! that are past their grace period: small pieces are freed one for each that is retired, or by [`Domain::flush`]. What an owner leaves behind stays with
+//! that are past their grace period: small pieces are freed one for each that is retired, or used
+//! again (E11), or freed by [`Domain::flush`]. Of those that may be used again and whose drop does
+//! nothing, a
+//! batch is left for that. What an owner leaves behind stays with
 //! its seat, which is the first to be taken again, and goes on from there; or whoever collects next takes it over.
 //!
 //! # Costs
@@ -88,6 +102,7 @@ mod light;
 mod lists;
 mod local;
 mod retired;
+mod reuse;
 mod seat;
 mod section;
 

@@ -2,6 +2,14 @@
 
 use crate::sync::prefetch::prefetch_write;
 
+/// Memory is used again. Not where every use of freed memory shall be seen: a checker takes what is
+/// used again for alive.
+const REUSE: bool = !cfg!(any(quintet_small_batches, quintet_loom, quintet_shuttle));
+
+/// Marks of a piece. Its bytes are far fewer.
+const REUSABLE: usize = 1 << (usize::BITS - 1);
+const PLAIN: usize = 1 << (usize::BITS - 2);
+
 /// What a call of a piece's `free` achieved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freed {
@@ -16,6 +24,7 @@ pub enum Freed {
 pub struct Retired {
     place: *mut (),
     free: unsafe fn(*mut ()) -> Freed,
+    /// With the marks of what may be used again in the highest bits.
     bytes: usize,
     pub(super) birth: u64,
     /// The batch's stamp; set by sealing.
@@ -56,15 +65,48 @@ impl Retired {
         unsafe { Self::new(place.cast(), size_of::<T>(), birth, drop_box::<T>) }
     }
 
+    /// The same piece, marked as one whose memory may become that of the next box (E11).
+    ///
+    /// # Safety
+    /// Its place came from a `Box<T>`, and all pieces of its domain that are marked are boxes of
+    /// the same `T`.
+    #[inline(always)]
+    #[must_use]
+    pub unsafe fn reusable<T>(mut self) -> Self {
+        if REUSE && size_of::<T>() > 0 {
+            self.bytes |= if std::mem::needs_drop::<T>() { REUSABLE } else { REUSABLE | PLAIN };
+        }
+        self
+    }
+
     /// Bytes this piece holds back.
+    #[inline(always)]
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes & !(REUSABLE | PLAIN)
     }
 
     /// What the piece costs while it waits.
     #[inline(always)]
     pub(super) fn weight(&self) -> usize {
-        self.bytes + Self::BESIDES
+        self.bytes() + Self::BESIDES
+    }
+
+    /// Whether its memory may become that of the next box (E11).
+    #[inline(always)]
+    pub(super) fn is_reusable(&self) -> bool {
+        self.bytes & REUSABLE != 0
+    }
+
+    /// Whether, besides, nothing happens when its value is dropped: it may wait for that.
+    #[inline(always)]
+    pub(super) fn is_plain(&self) -> bool {
+        self.bytes & PLAIN != 0
+    }
+
+    /// Where it is, for who takes it over instead of freeing it.
+    #[inline(always)]
+    pub(super) fn place(&self) -> *mut () {
+        self.place
     }
 
     /// Asks the cache for what freeing the piece writes first: what lies before it, a count or the allocator's.

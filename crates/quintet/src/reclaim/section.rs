@@ -4,6 +4,7 @@ use super::books::Books;
 use super::collect;
 use super::domain::Core;
 use super::retired::Retired;
+use super::reuse;
 use super::seat::{NEVER, SeatState};
 use crate::sync::{AtomicU64, Ordering};
 use std::cell::Cell;
@@ -252,7 +253,7 @@ impl<'a> Visit<'a> {
     /// No path from the root leads to the piece any more, and it is retired once.
     pub unsafe fn retire(&self, piece: Retired) {
         collect::retire(self.core, self.seat, piece);
-        collect::free_some(self.core, self.seat);
+        collect::free_some(self.core, self.seat, false);
     }
 
     /// The same without freeing what is ready: the caller has done that, by [`free_some`](Self::free_some).
@@ -265,9 +266,20 @@ impl<'a> Visit<'a> {
     }
 
     /// Frees the next piece that is past its grace period, as [`retire`](Self::retire) does: for callers that have a better moment for it.
+    /// With `using` it leaves them to the caller's `boxed`.
     #[inline(always)]
-    pub fn free_some(&self) {
-        collect::free_some(self.core, self.seat);
+    pub fn free_some(&self, using: bool) {
+        collect::free_some(self.core, self.seat, using);
+    }
+
+    /// Boxes a value, in the memory of a piece that is past its grace period if there is one.
+    ///
+    /// # Safety
+    /// As for [`Hold::boxed`](super::Hold::boxed).
+    #[inline(always)]
+    pub(super) unsafe fn boxed<T>(&self, value: T) -> Box<T> {
+        // SAFETY: the caller's promise.
+        unsafe { reuse::boxed(self.seat, value) }
     }
 
     /// The present era: the birth stamp of what is published next (E2).

@@ -277,8 +277,8 @@ macro_rules! way {
             where
                 Q: ?Sized + Hash + Equivalent<T>,
             {
-                let pair = || Box::new(Pair { key: make(), value: () });
-                $do!(self, |pin| pin.get_or_insert_with(element, pair)).element()
+                let pair = || Pair { key: make(), value: () };
+                $do!(self, |pin| pin.get_or_insert_with(element, || pin.boxed(pair()))).element()
             }
 
             /// Stores many elements, their waits for memory overlapped; returns how many were new. Of equal ones the last stays.
@@ -320,8 +320,9 @@ macro_rules! way {
 
             /// [`HashSet::replace`].
             pub fn replace(self, element: T) -> Result<Option<$lent!('a, T)>, AllocError> {
-                let pair = Box::new(Pair { key: element, value: () });
-                Ok($do!(self.0, |pin| pin.fallible().insert(pair))?.map(Element::element))
+                let pair = Pair { key: element, value: () };
+                let stored = $do!(self.0, |pin| pin.fallible().insert(pin.boxed(pair)))?;
+                Ok(stored.map(Element::element))
             }
 
             /// [`HashSet::insert_many`].
@@ -329,8 +330,8 @@ macro_rules! way {
                 self,
                 elements: impl IntoIterator<Item = T>,
             ) -> Result<usize, AllocError> {
-                let pairs = elements.into_iter().map(|key| Box::new(Pair { key, value: () }));
-                $just!(self.0, |pin| pin.fallible().insert_many(pairs))
+                let pairs = elements.into_iter().map(|key| Pair { key, value: () });
+                $just!(self.0, |pin| pin.fallible().insert_many(pairs.map(|pair| pin.boxed(pair))))
             }
         }
 
