@@ -17,12 +17,12 @@ fn desc(store: Ordering, load: Ordering, second: Ordering) {
     if s.0.load(Acquire) == FROZEN { let x = s.2.load(load); if s.0.load(second) == FROZEN { assert_eq!(x, LIVE); } }
     h.join().unwrap();
 }
-/// A sets the filter and claims K, B fills V, D sees V and asks the filter.
-fn filter(k_load: Ordering) {
-    let s = Arc::new((a(0), a(0), a(VIRGIN))); let (x, y) = (s.clone(), s.clone());
-    let h1 = thread::spawn(move || { x.0.fetch_or(1, Relaxed); let _ = x.1.compare_exchange(0, 7, Release, Relaxed); });
-    let h2 = thread::spawn(move || { if y.1.load(k_load) == 7 { let _ = y.2.compare_exchange(VIRGIN, LIVE, AcqRel, Acquire); } });
-    if s.2.load(Acquire) == LIVE { assert_eq!(s.0.load(Relaxed), 1, "a live key without its bit"); }
+/// A stores the tag of a lane that it passes and claims K behind it, B stores K's own tag and fills V, D sees V and asks both tags.
+fn tags(k_load: Ordering, fill: Ordering) {
+    let s = Arc::new((a(0), a(0), a(0), a(VIRGIN))); let (x, y) = (s.clone(), s.clone()); // passed tag, own tag, K, V
+    let h1 = thread::spawn(move || { x.0.store(1, Relaxed); let _ = x.2.compare_exchange(0, 7, Release, Relaxed); });
+    let h2 = thread::spawn(move || { if y.2.load(k_load) == 7 { y.1.store(1, Relaxed); let _ = y.3.compare_exchange(VIRGIN, LIVE, fill, Relaxed); } });
+    if s.3.load(Acquire) == LIVE { assert_eq!((s.0.load(Relaxed), s.1.load(Relaxed)), (1, 1), "a live key without the tags on its way"); }
     h1.join().unwrap(); h2.join().unwrap();
 }
 /// CLOSED in a snapshot, then `next`.
@@ -58,10 +58,10 @@ fn passed(freeze: Ordering) {
     if s.1.load(Acquire) == LIVE { assert_eq!(s.2.load(Relaxed), 1, "a value without what was published with it"); }
     h1.join().unwrap(); h2.join().unwrap();
 }
-/// Filter and `next`, both Relaxed and in either order: who inserted into T or S itself is never told absent.
+/// Tag and `next`, both Relaxed and in either order: who inserted into T or S itself is never told absent.
 fn absent(order: bool) {
-    let s = Arc::new((a(0), a(0), a(0))); let x = s.clone(); // filter, next, told
-    let h = thread::spawn(move || { if x.1.load(Acquire) == 0 { x.0.fetch_or(1, Relaxed); } x.2.store(1, Release); });
+    let s = Arc::new((a(0), a(0), a(0))); let x = s.clone(); // tag, next, told
+    let h = thread::spawn(move || { if x.1.load(Acquire) == 0 { x.0.store(1, Relaxed); } x.2.store(1, Release); });
     let y = s.clone(); let h2 = thread::spawn(move || { let _ = y.1.compare_exchange(0, 9, Release, Relaxed); });
     if s.2.load(Acquire) == 1 { let (f, n) = if order { let f = s.0.load(Relaxed); (f, s.1.load(Relaxed)) } else { let n = s.1.load(Relaxed); (s.0.load(Relaxed), n) }; assert!(f == 1 || n != 0, "absent though inserted"); }
     h.join().unwrap(); h2.join().unwrap();
@@ -76,8 +76,9 @@ fn main() {
     run("desc: store Release, load Acquire, second look Relaxed", true, || desc(Release, Acquire, Relaxed));
     run("desc: store Relaxed", false, || desc(Relaxed, Acquire, Relaxed));
     run("desc: load Relaxed", false, || desc(Release, Relaxed, Relaxed));
-    run("filter: writer's K load Acquire", true, || filter(Acquire));
-    run("filter: writer's K load Relaxed", false, || filter(Relaxed));
+    run("tags: writer's K load Acquire, exchange of V Release", true, || tags(Acquire, Release));
+    run("tags: writer's K load Relaxed", false, || tags(Relaxed, Release));
+    run("tags: exchange of V Relaxed", false, || tags(Acquire, Relaxed));
     run("closed: K Relaxed, Acquire fence, next Relaxed", true, || closed(true));
     run("closed: no fence", false, || closed(false));
     run("moved: failed copy Relaxed, MOVED Release", true, || moved(Release));
@@ -86,6 +87,6 @@ fn main() {
     run("own: exchange Relaxed", false, || own(Relaxed));
     run("passed: freeze AcqRel", true, || passed(AcqRel));
     run("passed: freeze Release", false, || passed(Release));
-    run("absent: filter then next, Relaxed", true, || absent(true));
-    run("absent: next then filter, Relaxed", true, || absent(false));
+    run("absent: tag then next, Relaxed", true, || absent(true));
+    run("absent: next then tag, Relaxed", true, || absent(false));
 }
