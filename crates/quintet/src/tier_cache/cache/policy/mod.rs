@@ -46,6 +46,10 @@ use sieve::Sieve;
 
 /// Which entry leaves when room is needed. Chosen when the cache is made.
 ///
+#[doc = include_str!("../../../../docs/tier_cache_policies.md")]
+///
+/// # Example
+///
 /// ```
 /// use quintet::cache::{Place, Policy, TierCache};
 /// let place = Place::Name(format!("doc-policy-{}", std::process::id()));
