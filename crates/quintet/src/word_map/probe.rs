@@ -7,6 +7,8 @@
 //!    is EMPTY the key is nowhere behind it.
 //! 3. *No lane is, the first free one is CLOSED*: the successor knows.
 //! 4. Instead of looking for CLOSED one may ask after the look whether there is a successor: if not, no lane was CLOSED.
+//! 5. Only the first EMPTY lane of a line is closed (WL10, WL8.4), and the lanes behind it stay EMPTY, since nobody claims a lane behind one that is not taken. So if a look has seen EMPTY lanes, CLOSED can be
+//!    in the lane before the first of them and nowhere else; if it has seen none, in the last lane. What was seen not EMPTY does not change: that lane may be loaded once more.
 //!
 //! **WL7.** The value word is loaded after the key was found, or before: the key word does not change. A value word is right about its key in this table until it says FROZEN or MOVED.
 
@@ -229,7 +231,7 @@ pub(super) fn close(key: &AtomicU64) -> Result<u64, u64> {
     key.compare_exchange(EMPTY, CLOSED, Ordering::Release, Ordering::Acquire)
 }
 
-/// One look at each lane of a line, in order (WL5).
+/// One look at a line (WL5).
 #[inline(always)]
 fn look_through<'t>(
     line: &'t Quad,
@@ -237,22 +239,18 @@ fn look_through<'t>(
     own: impl Fn(usize) -> Own<'t>,
     lines: usize,
 ) -> Option<Place<'t>> {
-    for lane in 0..LANES {
-        let key = line.key(lane);
-        // ORDERING: Acquire: partners are claim and close.
-        let word = key.load(Ordering::Acquire);
-        let slot = || Slot { value: line.value(lane), own: own(lane) };
-        if word == k {
-            return Some(Place::Slot(slot()));
-        }
-        if word == EMPTY {
-            return Some(Place::Empty(Lane { key, slot: slot() }, lines));
-        }
-        if word == CLOSED {
-            return Some(Place::Closed);
-        }
+    let look = line.look(k);
+    let slot = |lane| Slot { value: line.value(lane), own: own(lane) };
+    if look.same != 0 {
+        return Some(Place::Slot(slot(first(look.same))));
     }
-    None
+    // WL5.5: where CLOSED is, if it is anywhere.
+    let free = if look.zero == 0 { LANES } else { first(look.zero) };
+    // ORDERING: Acquire: partner is the close. The word was seen taken or CLOSED, and is the same now.
+    if free > 0 && line.key(free - 1).load(Ordering::Acquire) == CLOSED {
+        return Some(Place::Closed);
+    }
+    (free < LANES).then(|| Place::Empty(Lane { key: line.key(free), slot: slot(free) }, lines))
 }
 
 /// The home of a key: what the usual operations look at and nothing else.
