@@ -110,7 +110,7 @@ impl Core {
                     match thaw(&self.descriptors, slot.value, word, number) {
                         Ok(value) => {
                             let next = Self::successor(section, table)?;
-                            next.add_used(usize::from(carry(slot.value, next, k, value)));
+                            next.add_used(usize::from(carry(slot.value, next, k, value)?));
                             return Ok(Step::Onward);
                         }
                         Err(now) => word = now,

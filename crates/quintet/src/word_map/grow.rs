@@ -47,8 +47,8 @@ impl Core {
                 // ORDERING: Relaxed: a statistic.
                 self.again.fetch_add(1, Ordering::Relaxed);
             }
-            let moved = self.with_mover(section, table, next, |all| all.move_chunk(claim.chunk));
-            next.add_used(moved?);
+            let moved = self.with_mover(section, table, next, |all| all.move_chunk(claim.chunk))?;
+            next.add_used(moved);
             if !table.work.finish(claim.chunk) || !table.work.is_finished() {
                 return Ok(());
             }
@@ -63,9 +63,9 @@ impl Core {
         section: &Section<'_>,
         from: &Table,
         to: &Table,
-        work: impl FnOnce(&Mover<'_>) -> R,
-    ) -> R {
-        let hand = self.descriptors.hand(section.books());
+        work: impl FnOnce(&Mover<'_>) -> Result<R, AllocError>,
+    ) -> Result<R, AllocError> {
+        let hand = self.descriptors.hand(section.books())?;
         let seats = || self.domain.seats();
         let descriptors = &self.descriptors;
         let chunk = self.settings.quota;
@@ -95,8 +95,8 @@ impl Core {
             self.start(section, table, bits, plan.seed, plan.reseeded && bits == plan.bits)?;
         }
         let next = Self::successor(section, table)?;
-        let moved = self.with_mover(section, table, next, |one| one.move_slot(slot, k));
-        next.add_used(usize::from(moved?));
+        let moved = self.with_mover(section, table, next, |one| one.move_slot(slot, k))?;
+        next.add_used(usize::from(moved));
         Ok(())
     }
 

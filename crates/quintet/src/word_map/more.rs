@@ -10,7 +10,7 @@ use super::word::{CLOSED, EMPTY};
 use crate::region::AllocError;
 use crate::sync::quad::{LANES, Quad};
 use crate::sync::{AtomicPtr, AtomicU64, MODEL, Ordering};
-use std::alloc::{Layout, alloc, handle_alloc_error};
+use std::alloc::{Layout, alloc};
 use std::fmt;
 use std::ptr::{self, null_mut};
 
@@ -66,6 +66,10 @@ impl More {
     /// Puts a block behind an EMPTY link. Somebody else may have done so, or have closed it: look again.
     pub(crate) fn extend(&self) -> Result<(), AllocError> {
         let layout = Layout::new::<Block>();
+        #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+        if tests::REFUSED.get() {
+            return Err(AllocError::OutOfMemory { bytes: layout.size() });
+        }
         // SAFETY: the layout has a size above zero.
         let block = unsafe { alloc(layout) }.cast::<Block>();
         if block.is_null() {
@@ -78,13 +82,6 @@ impl More {
             drop(unsafe { Box::from_raw(block) });
         }
         Ok(())
-    }
-
-    /// The same for a copy, which has no way to fail: without memory the process ends, as it does wherever a box cannot be had.
-    pub(crate) fn extend_for_copy(&self) {
-        if self.extend().is_err() {
-            handle_alloc_error(Layout::new::<Block>());
-        }
     }
 
     /// Closes an EMPTY link. False: it was not EMPTY.
@@ -144,8 +141,14 @@ impl Drop for More {
 }
 
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// No memory for blocks on this thread.
+        pub(in super::super) static REFUSED: Cell<bool> = const { Cell::new(false) };
+    }
 
     #[test]
     fn a_link_is_written_once() {

@@ -23,7 +23,8 @@
 //! **WL9.** A copy of (k, x) into S probes S for k, claims a lane if there is none, and exchanges VIRGIN for x. A failed exchange means that it is done: by then k was copied, and written or removed perhaps.
 //! A copy never meets CLOSED, nor EMPTY when S is being left: S gets a successor only when T is complete (G1), and then every live key of T has its lane in S.
 //! **WL10.** A mover closes the first EMPTY lane of a line and no other: nobody can claim a later one (WL5.2).
-//! **WL12.** Between freeze and MOVED nothing returns, unwinds or waits. A mover that sleeps or dies there holds nobody: its value is in its descriptor, and anyone finishes the copy.
+//! **WL12.** Between freeze and MOVED nothing unwinds or waits, and nothing returns but for want of memory for a block behind S (WL9.5). A mover that sleeps, dies or gives up there holds nobody: its value is in
+//! its descriptor, which stays as it is (WL14.4), and anyone finishes the copy. Its chunk is not done, and is handed out again.
 
 use super::desc::{Descriptors, Hand};
 use super::more::{End, More};
@@ -47,11 +48,16 @@ pub(super) fn thaw(
     if again == word { Ok(value) } else { Err(again) }
 }
 
-/// Copies a frozen entry into the successor and says so. True if a slot was used there.
-pub(super) fn carry(place: &AtomicU64, next: &Table, k: u64, value: u64) -> bool {
-    let used = next.copy_in(k, value);
+/// Copies a frozen entry into the successor and says so. True if a slot was used there. On an error it is still frozen.
+pub(super) fn carry(
+    place: &AtomicU64,
+    next: &Table,
+    k: u64,
+    value: u64,
+) -> Result<bool, AllocError> {
+    let used = next.copy_in(k, value)?;
     say_moved(place);
-    used
+    Ok(used)
 }
 
 /// FROZEN → MOVED, after the copy.
@@ -71,7 +77,7 @@ fn exchange(place: &AtomicU64, from: u64, to: u64) -> Result<u64, u64> {
 
 impl Table {
     /// Puts an entry of the predecessor here unless the key has been here already (WL9). True if a slot was used.
-    fn copy_in(&self, k: u64, value: u64) -> bool {
+    fn copy_in(&self, k: u64, value: u64) -> Result<bool, AllocError> {
         match self.secrets().plain(value) {
             Some(word) if k > CLOSED => self.copy_word(k, word),
             _ => self.copy_in_slow(k, value),
@@ -80,14 +86,14 @@ impl Table {
 
     /// The same for a usual key and the word of a plain value, which all tables of a map write alike (WL3).
     #[inline(always)]
-    fn copy_word(&self, k: u64, word: u64) -> bool {
+    fn copy_word(&self, k: u64, word: u64) -> Result<bool, AllocError> {
         let aim = self.aim(k);
         let look = aim.look();
         // If the key is there its tag is not, perhaps: that is for the other half, as a full home is.
         if look.same == 0 && look.zero != 0 {
             if let Some(place) = aim.claim(look) {
                 fill(place, word);
-                return true;
+                return Ok(true);
             }
         }
         self.copy_in_slow(k, word ^ self.secrets().flip)
@@ -95,7 +101,7 @@ impl Table {
 
     /// The same in every case.
     #[inline(never)]
-    fn copy_in_slow(&self, k: u64, value: u64) -> bool {
+    fn copy_in_slow(&self, k: u64, value: u64) -> Result<bool, AllocError> {
         loop {
             let (slot, used) = match self.probe(k) {
                 Place::Slot(slot) => {
@@ -105,17 +111,17 @@ impl Table {
                 Place::Empty(lane, _) if self.claim(k, lane) => (lane.slot, true),
                 Place::Empty(..) => continue,
                 Place::End(more) => {
-                    more.extend_for_copy();
+                    more.extend()?;
                     continue;
                 }
                 // WL9: it cannot be. Were it so, S would be left, and T be complete: the key is where it belongs.
                 Place::Closed => {
                     debug_assert!(false, "a copy meets a closed lane");
-                    return false;
+                    return Ok(false);
                 }
             };
             fill(slot.value, self.word_of_copy(slot, value));
-            return used;
+            return Ok(used);
         }
     }
 }
@@ -140,7 +146,7 @@ pub(super) struct Mover<'a> {
 }
 
 impl Mover<'_> {
-    /// Moves one chunk. Returns how many slots were used in the successor. On an error nothing is frozen, and the chunk is not done.
+    /// Moves one chunk. Returns how many slots were used in the successor. On an error the chunk is not done; one slot of it may be frozen (WL12).
     pub(super) fn move_chunk(&self, chunk: usize) -> Result<usize, AllocError> {
         let lines = lines_of(self.chunk);
         let (from, end) = (chunk * lines, self.from.lines.len());
@@ -203,7 +209,7 @@ impl Mover<'_> {
         Ok(used)
     }
 
-    /// Moves a slot in one try, if its value is plain, or gone. `None`: nothing has happened.
+    /// Moves a slot in one try, if its value is plain, or gone. `None`: nothing has happened, or it is frozen and could not be copied.
     #[inline(always)]
     fn move_usual(&self, place: &AtomicU64, k: u64) -> Option<bool> {
         // ORDERING: Acquire: partners are the exchanges of value words.
@@ -212,7 +218,7 @@ impl Mover<'_> {
             PLAIN.. => {
                 let frozen = self.hand.hold(word ^ self.from.secrets().flip);
                 exchange(place, word, frozen).ok()?;
-                let used = self.to.copy_word(k, word);
+                let used = self.to.copy_word(k, word).ok()?;
                 say_moved(place);
                 Some(used)
             }
@@ -221,7 +227,7 @@ impl Mover<'_> {
         }
     }
 
-    /// Moves one slot, in every case. True if a slot was used in the successor.
+    /// Moves one slot, in every case. True if a slot was used in the successor. On an error it may be frozen (WL12).
     #[inline(never)]
     pub(super) fn move_slot(&self, slot: Slot<'_>, k: u64) -> Result<bool, AllocError> {
         let place = slot.value;
@@ -232,7 +238,7 @@ impl Mover<'_> {
                 State::Moved => return Ok(false),
                 State::Absent => (MOVED, None),
                 State::Frozen(number) => match thaw(self.descriptors, place, word, number) {
-                    Ok(value) => return Ok(carry(place, self.to, k, value)),
+                    Ok(value) => return self.carry(place, word, k, value),
                     Err(now) => {
                         word = now;
                         continue;
@@ -247,9 +253,14 @@ impl Mover<'_> {
                 }
             };
             match exchange(place, word, to) {
-                Ok(_) => return Ok(value.is_some_and(|value| carry(place, self.to, k, value))),
+                Ok(_) => return value.map_or(Ok(false), |value| self.carry(place, to, k, value)),
                 Err(now) => word = now,
             }
         }
+    }
+
+    /// [`carry`], by one whose own number may be the one in the word: then it is lost with the error (WL14.4).
+    fn carry(&self, place: &AtomicU64, word: u64, k: u64, value: u64) -> Result<bool, AllocError> {
+        carry(place, self.to, k, value).inspect_err(|_| self.hand.lose_if_in(word))
     }
 }

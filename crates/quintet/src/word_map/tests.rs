@@ -210,3 +210,64 @@ fn a_window_is_not_shrunk_into_a_table_of_the_same_size() {
     let migrations = map.stats().migrations - before;
     assert!(migrations <= 8, "{migrations} migrations for 100,000 changes");
 }
+
+/// A copy that needs a block behind the successor gets no memory for it: once the process ended there. Now whoever needs the copy hears of it, nothing is lost, and the migration ends when there
+/// is memory again.
+#[test]
+fn a_copy_without_memory_for_a_block_loses_nothing() {
+    let (secrets, shape) = (word::Secrets::of(7), word::Shape::new(11));
+    let last = |seed, key: u64| {
+        shape.home(word::Folder::new(seed).hash(key ^ secrets.add)) == shape.size() / 4 - 1
+    };
+    let keys: Vec<u64> = (0..).filter(|&key| last(7, key) && last(8, key)).take(300).collect();
+    let map = WordMap::<u64, u64>::builder().seed(7).capacity(700).build();
+    let handle = map.handle();
+    let mut values: HashMap<u64, u64> = keys.iter().map(|&key| (key, key + 1)).collect();
+    for (&key, &value) in &values {
+        assert_eq!(handle.insert(key, value), None);
+    }
+    let all = |values: &HashMap<u64, u64>, when| {
+        for (&key, &value) in values {
+            assert_eq!(handle.get(key), Some(value), "{when}");
+        }
+    };
+    {
+        // A successor of the same size and seed: some of the keys lie behind it again.
+        let section = map.core.domain.pin();
+        let table = map.core.root.follow(&section).unwrap().unwrap();
+        map.core.start(&section, table, 11, table.plan().seed, true).unwrap();
+    }
+    more::tests::REFUSED.set(true);
+    let (mut done, mut refused) = (0, 0);
+    for round in 2..5 {
+        for &key in &keys {
+            match handle.fallible().insert(key, key + round) {
+                Ok(before) => {
+                    assert_eq!(values.insert(key, key + round), before);
+                    done += 1;
+                }
+                Err(_) => refused += 1,
+            }
+        }
+        all(&values, "without memory");
+    }
+    assert!(done >= 3 * 260 && refused > 0, "{done} {refused}");
+    {
+        // The seat whose operations have moved what they could.
+        let section = crate::reclaim::Access::section(handle.way().access);
+        assert!(map.core.settle(&section).is_err());
+        // The number that stands in the frozen slot is nobody's any more (WL14.4), and one is lost.
+        let hand = map.core.descriptors.hand(section.books()).unwrap();
+        hand.hold(1);
+        hand.put_back();
+        assert!(map.core.descriptors.count() <= 3, "{}", map.core.descriptors.count());
+    }
+    all(&values, "frozen");
+    more::tests::REFUSED.set(false);
+    assert_eq!(map.len(), 300);
+    handle.insert(keys[0], 0);
+    assert!(map.core.settle(&map.core.domain.pin()).is_ok());
+    values.insert(keys[0], 0);
+    all(&values, "with memory again");
+    assert_eq!((map.stats().tables.len(), map.len()), (1, 300));
+}
