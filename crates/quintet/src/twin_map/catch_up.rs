@@ -24,6 +24,8 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         if self.phase == Phase::Fresh {
             return Ok(true);
         }
+        self.pace.wake();
+        self.may_nap = matches!(patience, Patience::Forever);
         if !self.settled {
             self.settled = self.core.gate.settle();
         }
@@ -90,7 +92,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
     }
 
     /// Gives up the copy at a place that is drained.
-    fn empty(&mut self, place: Place) {
+    pub(super) fn empty(&mut self, place: Place) {
         // SAFETY: we are the writer; not readable since a settled publish, and drained (D2).
         self.fallen.editions.extend(unsafe { self.core.put(place, None) });
         *place.of_mut(&mut self.bytes) = 0;
@@ -143,11 +145,12 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         }
     }
 
-    /// Applies the log to the stale copy, one operation at a time; false if the copy is not to be trusted.
-    fn replay(&mut self) -> bool {
+    /// Applies the log to the stale copy, one operation at a time; false if the copy is not to be trusted. The caller has drained the place, and found a copy there that is
+    /// the writer's alone.
+    pub(super) fn replay(&mut self) -> bool {
         // SAFETY: the readable copy is not written (D1).
         let truth = unsafe { self.core.copy(self.readable) };
-        // SAFETY: `ready` has drained the place (D2), and `await_owners` has found the copy to be ours alone.
+        // SAFETY: the caller has drained the place (D2), and found the copy to be ours alone (C2).
         let copy = unsafe { self.core.copy_mut_again(self.writable) };
         let (log, old) = (&mut self.log, &mut self.fallen.old);
         let replayed = caught(|| {

@@ -14,6 +14,13 @@ impl Gate {
     /// Makes `place` readable by one of its doors, and says whether the barrier was granted: if not, [`settle`](Self::settle) must succeed before the old place is
     /// drained. Only the writer calls this, with a place that holds a copy and is drained.
     pub(super) fn publish(&self, place: Place, fenced: bool) -> bool {
+        let settled = self.open(place, fenced);
+        self.arrivals.announce();
+        settled
+    }
+
+    /// The same without a word to those who wait for a version: it is the one that was open (H2).
+    pub(super) fn open(&self, place: Place, fenced: bool) -> bool {
         let new = if fenced { place.fenced() } else { place.plain() };
         // ORDERING: Relaxed: nobody is waiting; the line below publishes it.
         self.sign.state.store(State::NOT_WRITABLE.word(), Ordering::Relaxed);
@@ -21,15 +28,13 @@ impl Gate {
         let old = self.sign.readable.swap(new.word(), Ordering::Release);
         // SAFETY: only words of doors are stored.
         let old = unsafe { Door::from_word(old) };
-        let settled = if old.is_fenced() {
+        if old.is_fenced() {
             // ORDERING: SeqCst fence: B1; partner: the fence of whoever came by that door (D8).
             fence(Ordering::SeqCst);
             true
         } else {
             self.settle()
-        };
-        self.arrivals.announce();
-        settled
+        }
     }
 
     /// The heavy barrier between a publish and the first scan (B1).
@@ -46,6 +51,20 @@ impl Gate {
         self.roster()
             .visit(|seat| clear &= place.doors().into_iter().all(|door| is_out(door, seat)));
         clear
+    }
+
+    /// The same, with so many looks: most guards are short.
+    pub(super) fn looks_clear(&self, place: Place, looks: usize) -> bool {
+        let mut backoff = Backoff::new();
+        for _ in 0..looks {
+            if self.is_clear(place) {
+                return true;
+            }
+            if !MODEL && !backoff.is_yielding() {
+                backoff.snooze();
+            }
+        }
+        false
     }
 
     /// True if a guard on the place belongs to the calling thread: waiting for it would never end.
@@ -97,14 +116,8 @@ impl Gate {
         self.disarm();
         let mut asked = false;
         loop {
-            let mut backoff = Backoff::new();
-            for _ in 0..LOOKS {
-                if self.is_clear(place) {
-                    return Ok(true);
-                }
-                if !MODEL && !backoff.is_yielding() {
-                    backoff.snooze();
-                }
+            if self.looks_clear(place, LOOKS) {
+                return Ok(true);
             }
             if matches!(patience, Patience::None) {
                 return Err(GuardError::Occupied);

@@ -41,6 +41,7 @@ mod drain;
 mod entry;
 mod fallen;
 mod gate;
+mod home;
 mod inert;
 mod local;
 mod map;
