@@ -21,7 +21,7 @@
 //! **D4.** Readers that come later announce another place, so the old one drains.
 //! **D5.** The parker is put in only while the state is neither WAITING nor CLAIMED, and taken out only by the reader that made it CLAIMED. No code of the
 //! user runs while it is CLAIMED: a waker is cloned before and woken after.
-//! **D6.** A reader whose leave the rescan of (2) missed sees WAITING (B1) and wakes; every round arms, barriers and rescans anew, so
+//! **D6.** The writer waits for one place, or for either of two (the copy to be written, and the one that was left behind). A reader whose leave the rescan of (2) missed sees WAITING (B1) and wakes; every round arms, barriers and rescans anew, so
 //! no wake-up is lost. A spurious or late wake-up costs one more round.
 //! **D7.** One readable word: a publish is one moment for all readers.
 //! **D8.** A place has two doors. Who enters or leaves by the plain one executes no fence, so a publish that closes it needs the heavy barrier. Who uses the fenced one
@@ -358,9 +358,15 @@ impl Gate {
     #[cold]
     #[inline(never)]
     fn wake_writer(&self, door: Door) {
+        // ORDERING: Relaxed: a guess, confirmed by the exchange. If it fails, the writer has begun another round since, or another reader was quicker: a round that
+        // was armed after our look at the state sees that we have left (D6).
+        let state = State::from_word(self.sign.state.load(Ordering::Relaxed));
+        if !state.is_waiting_for(door.place()) {
+            return;
+        }
         // ORDERING: Acquire: partner is the Release store of `arm`: the parker is there.
         let claim = self.sign.state.compare_exchange(
-            State::waiting(door.place()).word(),
+            state.word(),
             State::CLAIMED.word(),
             Ordering::AcqRel,
             Ordering::Relaxed,

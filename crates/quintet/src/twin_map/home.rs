@@ -30,20 +30,23 @@
 //! the writer's own) and owned guards: the log stays, and the next write drains as ever. A replay
 //! that panics or ends differently: the copy is given up, and the next write makes another.
 //! **H6.** A reader that does not run cannot leave: with all cores busy the writer itself may have
-//! interrupted it. Whoever may wait and has rested long gives way for a moment, once; if in vain,
-//! not for the next publishes, twice as many each time. Nothing is armed: nobody is told that
-//! the writer waits for it, and no reader has to wake it.
+//! interrupted it. Whoever may wait and has rested long gives way for a moment, once, and is woken
+//! by the reader as from every wait (D6); if in vain, not for the next publishes, twice as many
+//! each time. It only hopes: it can do without, so nobody who holds a guard there is told
+//! that the writer waits for it (F6).
 //! **H7.** Copies that know which of them is readable (`InertMap`, N1) are published without a return.
 
 use super::absorb::Absorb;
 use super::twin::Twin;
-use crate::sync::{MODEL, park_timeout};
-use std::time::Duration;
+use super::wait::Patience;
+use super::word::Places;
+use crate::sync::MODEL;
+use std::time::{Duration, Instant};
 
 /// Looks at the seats. Readers that run leave within a few.
 const LOOKS: usize = if MODEL { 1 } else { 8 };
 
-/// How long a writer gives way (H6).
+/// How long a writer gives way at most (H6).
 const NAP: Duration = Duration::from_micros(50);
 
 /// It has rested so many times as long before.
@@ -129,14 +132,15 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
     /// Whether nobody is at home any more. Gives way to readers that do not run, if that is due (H6).
     fn is_home_empty(&mut self) -> bool {
         let home = self.writable;
-        if self.core.gate.looks_clear(home, LOOKS) {
+        if self.core.gate.soon_clear(Places::one(home), LOOKS).is_some() {
             return true;
         }
         if !self.may_nap || !self.pace.has_rested(NAP * NAPS) || !self.naps.is_due() {
             return false;
         }
-        park_timeout(NAP);
-        let empty = self.core.gate.is_clear(home);
+        let brief = Patience::Brief(Instant::now() + NAP);
+        let drained = self.core.gate.drain(Places::one(home), brief, &mut self.stats.parks);
+        let empty = matches!(drained, Ok(Some(_)));
         self.naps.ended(!empty);
         empty
     }

@@ -475,3 +475,31 @@ fn loom_an_occupied_copy_is_left_behind() {
         drop(reading.join().unwrap());
     });
 }
+
+/// Guards of two old versions are in the way, and the older one ends: its place is free, so the writer is woken and goes on (D6).
+#[test]
+fn loom_either_of_two_old_versions_lets_the_writer_go_on() {
+    for newer in [false, true] {
+        model(move || {
+            let first = Tracked(UnsafeCell::new(0));
+            let (mut twin, reader) = Twin::with(first, Stalled::Copy, Barrier::Fence);
+            let mut kept = [reader.clone(), reader];
+            for reader in &kept {
+                std::mem::forget(reader.pin());
+                publish(&mut twin, 1);
+            }
+            if newer {
+                kept.reverse();
+            }
+            let [ended, kept] = kept;
+            let writing = thread::spawn(move || {
+                publish(&mut twin, 1);
+                twin
+            });
+            drop(ended);
+            let twin = writing.join().unwrap();
+            assert_eq!(twin.version(), 3);
+            drop(kept);
+        });
+    }
+}
