@@ -1,7 +1,8 @@
 //! Options of a map or set to be made.
 
+use super::alias::Inert;
 use super::desk::Options;
-use super::inert::{Inert, InertMap, InertWriter};
+use super::inert::{InertMap, InertWriter};
 use super::map::TwinMap;
 use super::reader::Reader;
 use super::set::TwinSet;

@@ -4,7 +4,7 @@ use super::absorb::Absorb;
 use super::twin::{Phase, Stalled, Twin};
 use super::user_code::{caught, drop_each};
 use super::wait::{GuardError, Patience};
-use super::word::Place;
+use super::word::{Place, Places};
 use crate::sync::{MODEL, park_timeout};
 use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
@@ -24,6 +24,8 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         if self.phase == Phase::Fresh {
             return Ok(true);
         }
+        self.pace.wake();
+        self.may_nap = matches!(patience, Patience::Forever);
         if !self.settled {
             self.settled = self.core.gate.settle();
         }
@@ -54,21 +56,20 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
     fn drain(&mut self, patience: Patience<'_>) -> Result<bool, GuardError> {
         let first = if self.stalled == Stalled::Wait { patience } else { self.little(patience) };
         let (gate, parks) = (&self.core.gate, &mut self.stats.parks);
-        let drained = gate.drain(self.writable, first, parks);
+        let drained = gate.drain(Places::one(self.writable), first, parks);
         if self.stalled == Stalled::Wait
-            || matches!(drained, Ok(true) | Err(GuardError::BarrierRefused))
+            || matches!(drained, Ok(Some(_)) | Err(GuardError::BarrierRefused))
         {
-            return drained;
+            return drained.map(|place| place.is_some());
         }
-        if !gate.is_clear(self.spare) {
-            match gate.drain(self.writable, patience, parks) {
-                // Our own guard does not leave; another one may.
-                Err(GuardError::WouldDeadlock) => match gate.drain(self.spare, patience, parks) {
-                    Ok(true) => {}
-                    occupied => return occupied,
-                },
-                drained => return drained,
+        // Whoever leaves first, of the copy to be written or of the one that was left behind.
+        let either = Places::one(self.spare).or(self.writable);
+        match gate.drain(either, patience, parks)? {
+            None => return Ok(false),
+            Some(place) if place == self.writable || gate.is_clear(self.writable) => {
+                return Ok(true);
             }
+            Some(_) => {}
         }
         std::mem::swap(&mut self.writable, &mut self.spare);
         self.empty(self.writable);
@@ -85,12 +86,14 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             _ if MODEL => Patience::None,
             Patience::None | Patience::Task(_) => Patience::None,
             Patience::Forever => Patience::Until(Instant::now() + most),
-            Patience::Until(end) => Patience::Until(end.min(Instant::now() + most)),
+            Patience::Until(end) | Patience::Brief(end) => {
+                Patience::Until(end.min(Instant::now() + most))
+            }
         }
     }
 
     /// Gives up the copy at a place that is drained.
-    fn empty(&mut self, place: Place) {
+    pub(super) fn empty(&mut self, place: Place) {
         // SAFETY: we are the writer; not readable since a settled publish, and drained (D2).
         self.fallen.editions.extend(unsafe { self.core.put(place, None) });
         *place.of_mut(&mut self.bytes) = 0;
@@ -143,11 +146,12 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         }
     }
 
-    /// Applies the log to the stale copy, one operation at a time; false if the copy is not to be trusted.
-    fn replay(&mut self) -> bool {
+    /// Applies the log to the stale copy, one operation at a time; false if the copy is not to be trusted. The caller has drained the place, and found a copy there that is
+    /// the writer's alone.
+    pub(super) fn replay(&mut self) -> bool {
         // SAFETY: the readable copy is not written (D1).
         let truth = unsafe { self.core.copy(self.readable) };
-        // SAFETY: `ready` has drained the place (D2), and `await_owners` has found the copy to be ours alone.
+        // SAFETY: the caller has drained the place (D2), and found the copy to be ours alone (C2).
         let copy = unsafe { self.core.copy_mut_again(self.writable) };
         let (log, old) = (&mut self.log, &mut self.fallen.old);
         let replayed = caught(|| {

@@ -177,12 +177,31 @@ impl<T> Core<T> {
     /// The caller is the writer, and `place` holds a copy that it has alone, and is drained.
     pub(super) unsafe fn publish(&self, place: Place, version: u64, fenced: bool) -> bool {
         // SAFETY: the caller's promise.
+        unsafe { self.number(place, version) };
+        self.gate.publish(place, fenced)
+    }
+
+    /// Makes `place` readable as the version that is readable already (H2); see [`Gate::open`].
+    ///
+    /// # Safety
+    /// As for [`publish`](Self::publish), and the copy equals the readable one.
+    pub(super) unsafe fn reopen(&self, place: Place, version: u64) -> bool {
+        if !cfg!(quintet_mutation = "home-number") {
+            // SAFETY: the caller's promise.
+            unsafe { self.number(place, version) };
+        }
+        self.gate.open(place, false)
+    }
+
+    /// # Safety
+    /// As for [`publish`](Self::publish).
+    unsafe fn number(&self, place: Place, version: u64) {
+        // SAFETY: the caller's promise.
         let edition = unsafe { self.edition(place.plain()) };
         // SAFETY: the place keeps its count (C1).
         let edition = unsafe { edition.as_ref() };
         // SAFETY: the caller has it alone (D2, C2).
         unsafe { *edition.version.get() = version };
-        self.gate.publish(place, fenced)
     }
 
     /// The copy at a place, by value. The place has one.

@@ -283,7 +283,7 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
 
     /// Publishes the round, or gives it up if no copy with it can be had.
     fn publish(&self, turns: &mut Turns<T, K, V>) -> Result<(), Payload> {
-        let published = caught(|| turns.twin.publish());
+        let published = caught(|| turns.twin.show(true));
         if published.is_ok() {
             self.watches.tell(turns.twin.log().iter()); // (W1)
         } else {
@@ -295,6 +295,7 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
         if left > 0 {
             self.end(round, left, published.is_ok());
         }
+        turns.twin.go_home();
         published.map(drop)
     }
 
@@ -307,6 +308,12 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
         }
         ends.rounds = round + 1;
         self.over.notify_all();
+    }
+
+    /// Every publish sends readers home.
+    #[cfg(all(test, not(quintet_loom)))]
+    pub(super) fn insist_on_returns(&self) {
+        self.turns.lock().twin.pace.insists = true;
     }
 
     /// Locks the desk.

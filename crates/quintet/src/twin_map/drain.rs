@@ -3,7 +3,7 @@
 use super::gate::{FENCED, Gate, SeatState};
 use super::wait::{GuardError, Parker, Patience};
 use super::waits::Waiting;
-use super::word::{Door, Place, State};
+use super::word::{Door, Place, Places, State};
 use crate::sync::{Backoff, MODEL, Ordering, fence, fork, park_timeout, thread};
 use std::time::Instant;
 
@@ -14,6 +14,13 @@ impl Gate {
     /// Makes `place` readable by one of its doors, and says whether the barrier was granted: if not, [`settle`](Self::settle) must succeed before the old place is
     /// drained. Only the writer calls this, with a place that holds a copy and is drained.
     pub(super) fn publish(&self, place: Place, fenced: bool) -> bool {
+        let settled = self.open(place, fenced);
+        self.arrivals.announce();
+        settled
+    }
+
+    /// The same without a word to those who wait for a version: it is the one that was open (H2).
+    pub(super) fn open(&self, place: Place, fenced: bool) -> bool {
         let new = if fenced { place.fenced() } else { place.plain() };
         // ORDERING: Relaxed: nobody is waiting; the line below publishes it.
         self.sign.state.store(State::NOT_WRITABLE.word(), Ordering::Relaxed);
@@ -21,15 +28,13 @@ impl Gate {
         let old = self.sign.readable.swap(new.word(), Ordering::Release);
         // SAFETY: only words of doors are stored.
         let old = unsafe { Door::from_word(old) };
-        let settled = if old.is_fenced() {
+        if old.is_fenced() {
             // ORDERING: SeqCst fence: B1; partner: the fence of whoever came by that door (D8).
             fence(Ordering::SeqCst);
             true
         } else {
             self.settle()
-        };
-        self.arrivals.announce();
-        settled
+        }
     }
 
     /// The heavy barrier between a publish and the first scan (B1).
@@ -46,6 +51,25 @@ impl Gate {
         self.roster()
             .visit(|seat| clear &= place.doors().into_iter().all(|door| is_out(door, seat)));
         clear
+    }
+
+    /// The first of the places that no guard is on. Only after a settled publish of another place.
+    fn first_clear(&self, places: Places) -> Option<Place> {
+        places.iter().find(|place| self.is_clear(*place))
+    }
+
+    /// The same, with so many looks: most guards are short.
+    pub(super) fn soon_clear(&self, places: Places, looks: usize) -> Option<Place> {
+        let mut backoff = Backoff::new();
+        for _ in 0..looks {
+            if let Some(place) = self.first_clear(places) {
+                return Some(place);
+            }
+            if !MODEL && !backoff.is_yielding() {
+                backoff.snooze();
+            }
+        }
+        None
     }
 
     /// True if a guard on the place belongs to the calling thread: waiting for it would never end.
@@ -80,54 +104,49 @@ impl Gate {
     pub(super) fn is_awaited(&self) -> bool {
         // ORDERING: Relaxed: a look from time to time.
         let state = State::from_word(self.sign.state.load(Ordering::Relaxed));
-        Place::ALL
-            .into_iter()
-            .any(|place| state == State::waiting(place) && self.waits_for_itself(place))
+        !state.is_hoping()
+            && Place::ALL
+                .into_iter()
+                .any(|place| state.is_waiting_for(place) && self.waits_for_itself(place))
     }
 
-    /// Waits until no guard is on the place (D2). `Ok(false)`: not yet, and the task of the patience will be woken. Adds to
+    /// Waits until no guard is on one of the places (D2), and returns it. `Ok(None)`: not yet, and the task of the patience will be woken. Adds to
     /// `parks` how often the thread slept.
     pub(super) fn drain(
         &self,
-        place: Place,
+        places: Places,
         patience: Patience<'_>,
         parks: &mut u64,
-    ) -> Result<bool, GuardError> {
+    ) -> Result<Option<Place>, GuardError> {
         // A future that was dropped or forgotten may have left the state armed.
         self.disarm();
         let mut asked = false;
         loop {
-            let mut backoff = Backoff::new();
-            for _ in 0..LOOKS {
-                if self.is_clear(place) {
-                    return Ok(true);
-                }
-                if !MODEL && !backoff.is_yielding() {
-                    backoff.snooze();
-                }
+            if let Some(place) = self.soon_clear(places, LOOKS) {
+                return Ok(Some(place));
             }
             if matches!(patience, Patience::None) {
                 return Err(GuardError::Occupied);
             }
-            if !asked && self.waits_for_itself(place) {
+            if !asked && places.iter().all(|place| self.waits_for_itself(place)) {
                 return Err(GuardError::WouldDeadlock);
             }
             asked = true;
-            self.arm(place, patience);
-            let clear = self.settle().then(|| self.is_clear(place));
+            self.arm(places, patience);
+            let clear = self.settle().then(|| self.first_clear(places));
             match (clear, patience) {
-                (Some(false), Patience::Task(_)) => return Ok(false),
-                (Some(false), _) => {
+                (Some(None), Patience::Task(_)) => return Ok(None),
+                (Some(None), _) => {
                     *parks += 1;
-                    let parked = self.park_listed(place, patience);
+                    let parked = self.park_listed(places, patience);
                     if parked.is_err() {
                         self.disarm();
                     }
                     parked?;
                 }
-                (Some(true), _) => {
+                (Some(place), _) => {
                     self.disarm();
-                    return Ok(true);
+                    return Ok(place);
                 }
                 (None, _) => {
                     self.disarm();
@@ -137,23 +156,27 @@ impl Gate {
         }
     }
 
-    fn arm(&self, place: Place, patience: Patience<'_>) {
+    fn arm(&self, places: Places, patience: Patience<'_>) {
         let parker = match patience {
             Patience::Task(waker) => Parker::Task(waker.clone()),
             _ => Parker::Thread(thread::current()),
         };
+        let state = match patience {
+            Patience::Brief(_) => State::hoping(places),
+            _ => State::waiting(places),
+        };
         // SAFETY: the state is neither WAITING nor CLAIMED, so this is the only user (D5).
         let old = self.parker.with_mut(|slot| unsafe { (*slot).replace(parker) });
         // ORDERING: Release: partner is the Acquire of `left` and `wake_writer`: the parker is there. Then B1, by the caller.
-        self.sign.state.store(State::waiting(place).word(), Ordering::Release);
+        self.sign.state.store(state.word(), Ordering::Release);
         drop(old);
     }
 
     /// [`park`](Self::park); who would sleep for ever enters the list of those who do (K1).
-    fn park_listed(&self, place: Place, patience: Patience<'_>) -> Result<(), GuardError> {
+    fn park_listed(&self, places: Places, patience: Patience<'_>) -> Result<(), GuardError> {
         let waiting = match patience {
             Patience::Forever => {
-                Some(Waiting::for_readers(self, place).ok_or(GuardError::WouldDeadlock)?)
+                Some(Waiting::for_readers(self, places).ok_or(GuardError::WouldDeadlock)?)
             }
             _ => None,
         };
@@ -171,7 +194,7 @@ impl Gate {
                 return true;
             }
             match patience {
-                Patience::Until(end) => {
+                Patience::Until(end) | Patience::Brief(end) => {
                     let left = end.saturating_duration_since(Instant::now());
                     if left.is_zero() {
                         return false;

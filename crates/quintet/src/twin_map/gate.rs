@@ -14,26 +14,26 @@
 //! ```
 //!
 //! **D1.** The readable place holds a copy, and nobody changes it while it is readable.
-//! **D2.** A place is written only by the writer, only while it is not readable, and only after a scan that followed the publish's
-//! heavy barrier found nobody there. A reader that the scan missed sees the new `readable` in its second look (B1) and leaves.
+//! **D2.** A place is written only by the writer, only while it is not readable, and only after a scan that followed the
+//! barrier of the exchange that closed its door found nobody there. A reader that the scan missed sees the new `readable` in its second look (B1) and leaves.
 //! **D3.** A guard exists on a place only between an announcement confirmed by the second look and its end (a second guard on an
 //! announced place is only counted): while it lives, no scan finds the place empty, so its copy is not written.
 //! **D4.** Readers that come later announce another place, so the old one drains.
 //! **D5.** The parker is put in only while the state is neither WAITING nor CLAIMED, and taken out only by the reader that made it CLAIMED. No code of the
 //! user runs while it is CLAIMED: a waker is cloned before and woken after.
-//! **D6.** A reader whose leave the rescan of (2) missed sees WAITING (B1) and wakes; every round arms, barriers and rescans anew, so
+//! **D6.** The writer waits for one place, or for either of two (the copy to be written, and the one that was left behind). A reader whose leave the rescan of (2) missed sees WAITING (B1) and wakes; every round arms, barriers and rescans anew, so
 //! no wake-up is lost. A spurious or late wake-up costs one more round.
 //! **D7.** One readable word: a publish is one moment for all readers.
 //! **D8.** A place has two doors. Who enters or leaves by the plain one executes no fence, so a publish that closes it needs the heavy barrier. Who uses the fenced one
 //! does, so a fence on the writer's side is enough. The writer opens the fenced door while publishes follow each other at once. Before it sleeps it always
 //! executes the heavy barrier: whoever it waits for may have come by either door.
 //! **D9.** A reader that has come by the fenced door many times, and saw no publish meanwhile, opens the plain door of the same place instead: the readable word changes from the
-//! one to the other, and the copy stays. The publish learns by its exchange which door it has closed. So readers do not pay for publishes that are long over.
+//! one to the other, and the copy stays. A place may be opened again by the door that was closed (H3): a guard belongs to the opening that its second look has seen. The publish learns by its exchange which door it has closed. So readers do not pay for publishes that are long over.
 
 use super::arrivals::Arrivals;
 use super::told::Told;
 use super::wait::Parker;
-use super::word::{DOORS, Door, State};
+use super::word::{DOORS, Door, Place, State};
 use crate::roster::{Address, Roster, Seat};
 use crate::sync::{
     Arc, AtomicU32, AtomicUsize, Barrier, CachePadded, HandOver, MODEL, Mutex, Ordering, fence,
@@ -261,12 +261,16 @@ impl Gate {
         if !door.is_fenced() || !seat.has_calmed(self.told.published()) {
             return;
         }
-        let plain = door.place().plain();
+        self.open_plain(door.place());
+    }
+
+    /// Opens the plain door of a place instead of its fenced one, if that is open. The place stays readable meanwhile, or its copy is not looked at.
+    pub(super) fn open_plain(&self, place: Place) {
         // ORDERING: Relaxed: a read-modify-write, so whoever sees the plain door still synchronizes with the Release of `publish`; nothing of ours is handed over. If it
         // fails, a publish or another reader was quicker.
         let _ = self.sign.readable.compare_exchange(
-            door.word(),
-            plain.word(),
+            place.fenced().word(),
+            place.plain().word(),
             Ordering::Relaxed,
             Ordering::Relaxed,
         );
@@ -354,9 +358,15 @@ impl Gate {
     #[cold]
     #[inline(never)]
     fn wake_writer(&self, door: Door) {
+        // ORDERING: Relaxed: a guess, confirmed by the exchange. If it fails, the writer has begun another round since, or another reader was quicker: a round that
+        // was armed after our look at the state sees that we have left (D6).
+        let state = State::from_word(self.sign.state.load(Ordering::Relaxed));
+        if !state.is_waiting_for(door.place()) {
+            return;
+        }
         // ORDERING: Acquire: partner is the Release store of `arm`: the parker is there.
         let claim = self.sign.state.compare_exchange(
-            State::waiting(door.place()).word(),
+            state.word(),
             State::CLAIMED.word(),
             Ordering::AcqRel,
             Ordering::Relaxed,
@@ -385,7 +395,6 @@ fn too_many_guards() -> ! {
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests {
     use super::super::twin::TwinStats;
-    use super::super::word::Place;
     use super::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -298,6 +298,104 @@ fn loom_a_publish_is_one_moment_for_all_readers() {
     });
 }
 
+fn homing(stalled: Stalled) -> (Writer, Reader<Tracked>) {
+    let (mut twin, reader) = Twin::with(Tracked(UnsafeCell::new(0)), stalled, Barrier::Fence);
+    twin.pace.insists = true;
+    (twin, reader)
+}
+
+/// Readers come, visit and go beside publishes that send them home: the copy there is not written under a guard, and shows the version that it shows (H1, H2).
+#[test]
+fn loom_readers_are_sent_home() {
+    model(|| {
+        let (mut twin, reader) = homing(Stalled::Wait);
+        let reading = thread::spawn(move || {
+            read(&reader, 3);
+            reader
+        });
+        publish(&mut twin, 2);
+        drop(reading.join().unwrap());
+        assert_eq!(twin.stats().rebuilds, 0);
+    });
+}
+
+/// Two readers: one may be at home while the other visits. Neither sees an older version after a newer one, nor after the other has told it (H2, H3).
+#[test]
+fn loom_a_return_shows_nobody_an_older_version() {
+    use crate::sync::{AtomicU64, Ordering};
+    model(|| {
+        let (mut twin, reader) = homing(Stalled::Wait);
+        let other = reader.clone();
+        let told = Arc::new(AtomicU64::new(0));
+        let telling = Arc::clone(&told);
+        let first = thread::spawn(move || {
+            let guard = reader.pin();
+            assert_eq!(guard.get(), guard.version());
+            telling.store(guard.get(), Ordering::Release);
+            drop(guard);
+            reader
+        });
+        let second = thread::spawn(move || {
+            let told = told.load(Ordering::Acquire);
+            let guard = other.pin();
+            assert_eq!(guard.get(), guard.version());
+            assert!(guard.get() >= told);
+            drop(guard);
+            other
+        });
+        publish(&mut twin, 1);
+        drop(first.join().unwrap());
+        drop(second.join().unwrap());
+    });
+}
+
+/// An owned guard of the copy at home, or of the visited one, keeps what it shows (C2, H5).
+#[test]
+fn loom_an_owned_guard_is_taken_beside_a_return() {
+    model(|| {
+        let (mut twin, reader) = homing(Stalled::Copy);
+        let reading = thread::spawn(move || {
+            let guard = reader.owned_pin();
+            assert_eq!(guard.get(), guard.version());
+            (reader, guard)
+        });
+        publish(&mut twin, 2);
+        let (reader, guard) = reading.join().unwrap();
+        assert_eq!(guard.get(), guard.version());
+        publish(&mut twin, 1);
+        assert_eq!(guard.get(), guard.version());
+        assert_eq!(reader.pin().get(), 3);
+    });
+}
+
+/// A copy is left to its reader, and others are sent home meanwhile.
+#[test]
+fn loom_a_copy_is_left_behind_beside_a_return() {
+    model(|| {
+        let (mut twin, reader) = homing(Stalled::Copy);
+        let reading = thread::spawn(move || {
+            read(&reader, 2);
+            reader
+        });
+        publish(&mut twin, 3);
+        drop(reading.join().unwrap());
+    });
+}
+
+/// A version that is waited for comes with the publish; the return that follows announces nothing and takes nothing away (H2).
+#[test]
+fn loom_waiting_for_a_version_beside_a_return() {
+    model(|| {
+        let (mut twin, reader) = homing(Stalled::Wait);
+        let waiting = thread::spawn(move || {
+            assert_eq!(reader.wait_for(2).unwrap().get(), 2);
+            reader
+        });
+        publish(&mut twin, 2);
+        drop(waiting.join().unwrap());
+    });
+}
+
 /// A task is woken by the last reader; a future that is forgotten leaves the state armed, and the next guard copes.
 #[test]
 fn loom_a_task_waits_and_a_future_is_forgotten() {
@@ -376,4 +474,32 @@ fn loom_an_occupied_copy_is_left_behind() {
         publish(&mut twin, 3);
         drop(reading.join().unwrap());
     });
+}
+
+/// Guards of two old versions are in the way, and the older one ends: its place is free, so the writer is woken and goes on (D6).
+#[test]
+fn loom_either_of_two_old_versions_lets_the_writer_go_on() {
+    for newer in [false, true] {
+        model(move || {
+            let first = Tracked(UnsafeCell::new(0));
+            let (mut twin, reader) = Twin::with(first, Stalled::Copy, Barrier::Fence);
+            let mut kept = [reader.clone(), reader];
+            for reader in &kept {
+                std::mem::forget(reader.pin());
+                publish(&mut twin, 1);
+            }
+            if newer {
+                kept.reverse();
+            }
+            let [ended, kept] = kept;
+            let writing = thread::spawn(move || {
+                publish(&mut twin, 1);
+                twin
+            });
+            drop(ended);
+            let twin = writing.join().unwrap();
+            assert_eq!(twin.version(), 3);
+            drop(kept);
+        });
+    }
 }

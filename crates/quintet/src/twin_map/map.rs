@@ -1,25 +1,20 @@
 //! The table itself: many readers, and writers that take turns, all by `&self`.
 //!
-//! **U1.** Closures of `update`, `compute` and their kin run with no lock held and no guard: they are shown a clone. What they have said is carried out with the desk
-//! locked, if no key they were shown has changed since (W1, W2); else they run again.
 //! **U2.** A read of a table that was never written makes nothing: there is nothing to see.
 
 use super::builder::TwinMapBuilder;
 use super::desk::{Desk, Options};
+use super::forms::counts;
 use super::reader::{OwnedGuard, ReadGuard, Reader};
-use super::refs::{Ref, Refs};
-use super::retain::retain;
+use super::refs::{Ref, Refs, refs};
 use super::twin::{Twin, TwinStats};
 use super::version::Version;
-use super::wait::{GuardError, Patience};
-use super::writer::{MapReader, WriteGuard, Writer};
+use super::writer::{MapReader, Writer};
 use crate::hasher::DefaultHashBuilder;
-use crate::region::{AllocError, Pages};
+use crate::region::Pages;
 use crate::sync::const_where_possible;
-use crate::vocabulary::{Compute, Computed, Rejected};
 use equivalent::Equivalent;
 use std::hash::{BuildHasher, Hash};
-use std::time::{Duration, Instant};
 
 /// A map in two copies: reads cost what a read of a plain `hashbrown` map costs; writes take turns and publish.
 ///
@@ -247,11 +242,11 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
 
     /// A guard, if there is anything to see (U2).
     #[inline(always)]
-    fn look(&self) -> Option<ReadGuard<'_, Version<K, V, S>>> {
+    pub(super) fn look(&self) -> Option<ReadGuard<'_, Version<K, V, S>>> {
         self.desk.look()
     }
 
-    fn hash_of<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
+    pub(super) fn hash_of<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
         self.hasher().hash_one(key)
     }
 }
@@ -271,34 +266,21 @@ macro_rules! reads {
             self.look().is_some_and(|version| version.contains_key(key))
         }
 
-        /// The number of entries.
-        pub fn len(&self) -> usize {
-            self.look().map_or(0, |version| version.len())
-        }
-
-        /// True if there are no entries.
-        pub fn is_empty(&self) -> bool {
-            self.len() == 0
-        }
-
-        /// How many entries fit before a copy grows.
-        pub fn capacity(&self) -> usize {
-            self.look().map_or(0, |version| version.capacity())
-        }
+        counts!("entries");
 
         /// All entries of the current version, in no particular order. The iterator and each [`Ref`] are guards.
         pub fn iter(&self) -> Refs<'_, (K, V), (K, V)> {
-            refs(self.look(), |entry| entry)
+            refs(self.look(), |version| version, |entry| entry)
         }
 
         /// All keys of the current version.
         pub fn keys(&self) -> Refs<'_, (K, V), K> {
-            refs(self.look(), |(key, _)| key)
+            refs(self.look(), |version| version, |(key, _)| key)
         }
 
         /// All values of the current version.
         pub fn values(&self) -> Refs<'_, (K, V), V> {
-            refs(self.look(), |(_, value)| value)
+            refs(self.look(), |version| version, |(_, value)| value)
         }
     };
 }
@@ -315,294 +297,4 @@ impl<K, V, S: BuildHasher> Reader<Version<K, V, S>> {
     }
 
     reads!();
-}
-
-fn refs<'a, K, V, S, U>(
-    guard: Option<ReadGuard<'a, Version<K, V, S>>>,
-    part: fn(&(K, V)) -> &U,
-) -> Refs<'a, (K, V), U> {
-    let entries = guard.map(|guard| {
-        // SAFETY: the guard stays on its place, as the hold beside the entries.
-        let version = unsafe { guard.unbound() };
-        (version.entries(), guard.into_hold())
-    });
-    // SAFETY: entries and guard are of one version.
-    unsafe { Refs::new(entries, part) }
-}
-
-/// Writes. Each waits for its turn and for readers of the version before the current one, and publishes before it returns; see the cost under
-/// [Memory](TwinMap#memory), and [`batch`](Self::batch) for many.
-impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
-    fn write<R>(&self, work: impl FnOnce(&mut WriteGuard<'_, K, V, S>) -> R) -> R {
-        self.desk.made().write(|write| work(WriteGuard::wrap(write)))
-    }
-
-    /// Many changes in one version, published when the closure returns. Other writers wait meanwhile. If it panics, none of them has happened.
-    ///
-    /// # Panics
-    /// If this thread holds an old read guard of this table, or is inside of a batch of it; [`try_batch`](Self::try_batch) returns the first as a value.
-    #[doc(alias("commit", "rcu", "publish"))]
-    pub fn batch<R>(&self, work: impl FnOnce(&mut WriteGuard<'_, K, V, S>) -> R) -> R {
-        self.write(work)
-    }
-
-    /// [`batch`](Self::batch) without waiting, for other writers or for readers.
-    pub fn try_batch<R>(
-        &self,
-        work: impl FnOnce(&mut WriteGuard<'_, K, V, S>) -> R,
-    ) -> Result<R, GuardError> {
-        let shared = self.desk.made();
-        shared.write_within(Patience::None, |write| work(WriteGuard::wrap(write)))
-    }
-
-    /// [`batch`](Self::batch), waiting at most so long for its turn and for readers.
-    pub fn batch_timeout<R>(
-        &self,
-        most: Duration,
-        work: impl FnOnce(&mut WriteGuard<'_, K, V, S>) -> R,
-    ) -> Result<R, GuardError> {
-        let patience = Instant::now().checked_add(most).map_or(Patience::Forever, Patience::Until);
-        self.desk.made().write_within(patience, |write| work(WriteGuard::wrap(write)))
-    }
-
-    /// [`batch`](Self::batch) for tasks: waits for its turn and for readers without blocking a thread. Needs no particular runtime. The closure runs in one go, when it can.
-    ///
-    /// ```
-    /// # async fn example() -> Result<(), quintet::twin_map::GuardError> {
-    /// let map = quintet::TwinMap::new();
-    /// map.batch_async(|write| write.insert("a", 1)).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn batch_async<R>(
-        &self,
-        work: impl FnOnce(&mut WriteGuard<'_, K, V, S>) -> R,
-    ) -> Result<R, GuardError> {
-        let (shared, mut work) = (self.desk.made(), Some(work));
-        std::future::poll_fn(|task| {
-            shared.poll_write(task.waker(), |write| {
-                let work = work.take().expect("a finished future is not polled again");
-                work(WriteGuard::wrap(write))
-            })
-        })
-        .await
-    }
-
-    /// Stores a value; returns what was there.
-    pub fn insert(&self, key: K, value: V) -> Option<V> {
-        self.write(|write| write.insert(key, value))
-    }
-
-    /// Stores a value where nothing is; else says what is there, and gives the value back.
-    #[doc(alias = "try_insert")]
-    pub fn insert_new(&self, key: K, value: V) -> Result<(), Rejected<V, V>> {
-        self.write(|write| write.insert_new(key, value))
-    }
-
-    /// What is there, or what is given, which is stored.
-    pub fn get_or_insert(&self, key: K, value: V) -> V {
-        if let Some(found) = self.get(&key) {
-            return found.clone();
-        }
-        self.write(|write| write.get_or_insert(key, value))
-    }
-
-    /// What is there, or what is made, which is stored. Several makers may run, and one wins; the maker runs with no lock held.
-    pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
-        if let Some(found) = self.get(&key) {
-            return found.clone();
-        }
-        let value = make();
-        self.write(|write| write.get_or_insert(key, value))
-    }
-
-    /// Puts a value made from the old one in its place; returns the new one, or None where nothing is. The closure is shown a clone, runs with no lock held, and may
-    /// run again if the value has changed meanwhile.
-    #[doc(alias("alter", "get_mut", "entry"))]
-    pub fn update<Q>(&self, key: &Q, mut update: impl FnMut(&V) -> V) -> Option<V>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        self.change(
-            key,
-            |found| found.map_or(Compute::Keep, |old| Compute::Insert(update(old))),
-            None,
-        )
-        .after
-    }
-
-    /// [`update`](Self::update), or stores what is given; returns the new value.
-    #[doc(alias = "upsert")]
-    pub fn update_or_insert(&self, key: K, update: impl FnMut(&V) -> V, value: V) -> V {
-        self.update_or_insert_with(key, update, || value.clone())
-    }
-
-    /// [`update`](Self::update), or stores what is made; returns the new value.
-    pub fn update_or_insert_with(
-        &self,
-        key: K,
-        mut update: impl FnMut(&V) -> V,
-        mut make: impl FnMut() -> V,
-    ) -> V {
-        let mut answer = |found: Option<&V>| match found {
-            Some(old) => Compute::Insert(update(old)),
-            None => Compute::Insert(make()),
-        };
-        let computed = self.change(&key, &mut answer, Some(&key));
-        computed.after.expect("something was inserted")
-    }
-
-    /// The closure sees what is there, and says what is to be done. It is shown a clone, runs with no lock held, and may run again if
-    /// the value has changed meanwhile.
-    pub fn compute(&self, key: K, compute: impl FnMut(Option<&V>) -> Compute<V>) -> Computed<V> {
-        self.change(&key, compute, Some(&key))
-    }
-
-    /// [`compute`](Self::compute) (U1). A key that is absent is inserted if it is given.
-    fn change<Q>(
-        &self,
-        key: &Q,
-        mut compute: impl FnMut(Option<&V>) -> Compute<V>,
-        own: Option<&K>,
-    ) -> Computed<V>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        let shared = match own {
-            Some(_) => self.desk.made(),
-            None => match self.desk.get() {
-                Some(shared) => shared,
-                None => return Computed { before: None, after: None },
-            },
-        };
-        let hash = self.hash_of(key);
-        loop {
-            let watch = shared.watches.set(Some(hash));
-            let before = self.look().and_then(|version| Some(version.find(hash, key)?.1.clone()));
-            let answer = compute(before.as_ref());
-            if let Compute::Keep = answer {
-                return Computed { after: before.clone(), before };
-            }
-            let done = self.write(|write| {
-                if watch.changed(write.log().iter()).has(hash) {
-                    return None;
-                }
-                Some(carry_out(write, hash, key, own, answer))
-            });
-            if let Some(after) = done {
-                return Computed { before, after };
-            }
-        }
-    }
-
-    /// Takes out a key; returns what was there.
-    pub fn remove<Q>(&self, key: &Q) -> Option<V>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        self.desk.get()?;
-        self.write(|write| write.remove(key))
-    }
-
-    /// Takes out a key whose value the closure agrees to: `Ok` of what was taken out, `Err` of what stays. The closure runs as that of
-    /// [`update`](Self::update).
-    pub fn remove_if<Q>(&self, key: &Q, mut agrees: impl FnMut(&V) -> bool) -> Result<Option<V>, V>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        let answer = |found: Option<&V>| match found {
-            Some(value) if agrees(value) => Compute::Remove,
-            _ => Compute::Keep,
-        };
-        let Computed { before, after } = self.change(key, answer, None);
-        after.map_or(Ok(before), Err)
-    }
-
-    /// Takes out what the closure refuses, in one version. The closure is shown a clone of each entry, runs with no lock held, and again for entries that have changed
-    /// meanwhile: for a large table `batch(|write| write.retain(..))` clones nothing, while other writers wait.
-    pub fn retain(&self, keep: impl FnMut(&K, &V) -> bool) {
-        retain(&self.desk, |version| version, |version| version, keep);
-    }
-
-    /// Takes out everything; keeps the memory.
-    pub fn clear(&self) {
-        if self.desk.get().is_some() {
-            self.write(|write| write.clear());
-        }
-    }
-
-    /// Stores many, in one version; returns how many keys were new. The iterator runs before the lock is taken.
-    #[doc(alias = "extend")]
-    pub fn insert_many(&self, entries: impl IntoIterator<Item = (K, V)>) -> usize {
-        let entries: Vec<_> = entries.into_iter().collect();
-        self.write(|write| write.insert_many(entries))
-    }
-
-    /// Takes out many, in one version; returns how many were there. The iterator runs before the lock is taken.
-    pub fn remove_many<'q, Q>(&self, keys: impl IntoIterator<Item = &'q Q>) -> usize
-    where
-        Q: Hash + Equivalent<K> + ?Sized + 'q,
-    {
-        let keys: Vec<_> = keys.into_iter().collect();
-        self.write(|write| write.remove_many(keys))
-    }
-
-    /// Puts this content in the place of all that is there, in one version. The iterator runs before the lock is taken.
-    #[doc(alias("store", "swap"))]
-    pub fn replace_all(&self, content: impl IntoIterator<Item = (K, V)>) {
-        let content: Vec<_> = content.into_iter().collect();
-        self.write(|write| write.replace_all(content));
-    }
-
-    /// Makes room for so many more entries, in both copies.
-    ///
-    /// # Panics
-    /// If there is no memory for it; [`try_reserve`](Self::try_reserve) returns that as a value.
-    pub fn reserve(&self, more: usize) {
-        self.write(|write| write.reserve(more));
-    }
-
-    /// Makes room for so many more entries.
-    pub fn try_reserve(&self, more: usize) -> Result<(), AllocError> {
-        self.write(|write| write.try_reserve(more))
-    }
-
-    /// Gives back memory that the entries do not need, in both copies.
-    pub fn shrink_to_fit(&self) {
-        if self.desk.get().is_some() {
-            self.write(|write| write.shrink_to_fit());
-        }
-    }
-}
-
-/// Does what a closure has said; returns what is there since.
-fn carry_out<K, V, S, Q>(
-    write: &mut WriteGuard<'_, K, V, S>,
-    hash: u64,
-    key: &Q,
-    own: Option<&K>,
-    answer: Compute<V>,
-) -> Option<V>
-where
-    K: Hash + Eq + Clone,
-    V: Clone,
-    S: BuildHasher + Clone,
-    Q: Hash + Equivalent<K> + ?Sized,
-{
-    match answer {
-        Compute::Keep => unreachable!("looked at before"),
-        Compute::Remove => {
-            let old = write.remove(key);
-            write.keep(old);
-            None
-        }
-        Compute::Insert(value) => {
-            let stored = write.find(hash, key).map(|(key, _)| key);
-            let key = stored.or(own)?.clone();
-            let shown = value.clone();
-            let old = write.put(hash, key, value);
-            write.keep(old);
-            Some(shown)
-        }
-    }
 }

@@ -1,10 +1,11 @@
 //! What a map is made of, turned into and compared with.
 
 use super::desk::Options;
+use super::iter::{IntoIter, Iter};
 use super::map::TwinMap;
 use super::reader::ReadGuard;
 use super::refs::Refs;
-use super::version::{IntoIter, Iter, Version};
+use super::version::Version;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};

@@ -5,6 +5,9 @@
 //! | by the plain door | no fence | interrupts all threads of the process: microseconds |
 //! | by the fenced door | two fences per section | a fence |
 
+//!
+//! It also decides whether readers return to the copy that they came from (H1): only if they will be there for most of the time.
+
 use crate::sync::MODEL;
 use std::time::{Duration, Instant};
 
@@ -17,6 +20,12 @@ const MANY: u32 = 4;
 /// Meanwhile the clock is asked at every so many publishes: it costs as much as the publish.
 const LOOK: u32 = 64;
 
+/// Publishes are rare if the writer has rested so long before,
+const RARE: Duration = Duration::from_micros(50);
+
+/// and so long for each change: several times as long as its replay takes.
+const PER_CHANGE: Duration = Duration::from_micros(1);
+
 /// What is known of the last publishes.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
@@ -27,9 +36,38 @@ pub(super) struct Pace {
     fenced: bool,
     /// The end of the last publish, or the last look.
     since: Option<Instant>,
+    /// From the end of the last publish to the begin of the write under way.
+    rest: Duration,
+    /// What tests say instead of the clock: are publishes rare?
+    #[cfg(test)]
+    pub(super) insists: bool,
 }
 
 impl Pace {
+    /// A write begins.
+    #[inline]
+    pub(super) fn wake(&mut self) {
+        if MODEL {
+            return;
+        }
+        let since = self.since.filter(|_| !self.hasty);
+        self.rest = since.map_or(Duration::ZERO, |since| since.elapsed());
+    }
+
+    /// Whether readers of a publish with so many changes are worth sending home (H1).
+    pub(super) fn is_rare(&self, changes: usize) -> bool {
+        #[cfg(test)]
+        let is_rare = |_: Duration| self.insists;
+        #[cfg(not(test))]
+        let is_rare = |rest: Duration| self.has_rested(rest);
+        is_rare(RARE + PER_CHANGE * u32::try_from(changes).unwrap_or(u32::MAX))
+    }
+
+    /// Whether the writer has rested so long.
+    pub(super) fn has_rested(&self, time: Duration) -> bool {
+        !self.hasty && self.rest >= time
+    }
+
     /// A publish begins: is the fenced door to be opened? `open_fenced`: it is open now. If readers have closed it themselves (D9), there is no hurry. A model sees both
     /// doors, and every change.
     pub(super) fn begin(&mut self, version: u64, open_fenced: bool) -> bool {
@@ -37,7 +75,7 @@ impl Pace {
             return matches!(version % 4, 1 | 2);
         }
         if self.fenced && !open_fenced {
-            *self = Self::default();
+            (self.count, self.hasty, self.fenced, self.since) = (0, false, false, None);
         }
         if !self.hasty {
             let at_once = self.since.is_some_and(|since| since.elapsed() < AT_ONCE);

@@ -5,6 +5,7 @@
 
 use super::gate::{Gate, SeatState};
 use super::reader::ReadGuard;
+use super::version::Version;
 use super::word::Door;
 use hashbrown::hash_table;
 use std::marker::PhantomData;
@@ -145,6 +146,21 @@ impl<'a, E, U> Refs<'a, E, U> {
     ) -> Self {
         Self { entries, part }
     }
+}
+
+/// The entries of the version that a guard shows, or a part of each.
+pub(super) fn refs<'a, T, K, V, S: 'a, U>(
+    guard: Option<ReadGuard<'a, T>>,
+    version: fn(&T) -> &Version<K, V, S>,
+    part: fn(&(K, V)) -> &U,
+) -> Refs<'a, (K, V), U> {
+    let entries = guard.map(|guard| {
+        // SAFETY: the guard stays on its place, as the hold beside the entries.
+        let shown = unsafe { guard.unbound() };
+        (version(shown).entries(), guard.into_hold())
+    });
+    // SAFETY: entries and guard are of one version.
+    unsafe { Refs::new(entries, part) }
 }
 
 impl<'a, E, U: 'a> Iterator for Refs<'a, E, U> {

@@ -2,8 +2,9 @@
 
 use super::builder::TwinSetBuilder;
 use super::desk::{Desk, Options};
+use super::forms::{batches, counts};
 use super::reader::{OwnedGuard, ReadGuard, Reader};
-use super::refs::{Ref, Refs};
+use super::refs::{Ref, Refs, refs};
 use super::retain::retain;
 use super::set_writer::{SetIntoIter, SetIter, SetVersion, SetWriteGuard, SetWriter};
 use super::twin::{Twin, TwinStats};
@@ -213,30 +214,11 @@ macro_rules! reads {
             self.look().is_some_and(|version| version.contains(element))
         }
 
-        /// The number of elements.
-        pub fn len(&self) -> usize {
-            self.look().map_or(0, |version| version.len())
-        }
-
-        /// True if there are no elements.
-        pub fn is_empty(&self) -> bool {
-            self.len() == 0
-        }
-
-        /// How many elements fit before a copy grows.
-        pub fn capacity(&self) -> usize {
-            self.look().map_or(0, |version| version.capacity())
-        }
+        counts!("elements");
 
         /// All elements of the current version, in no particular order. The iterator and each [`Ref`] are guards.
         pub fn iter(&self) -> Refs<'_, (T, ()), T> {
-            let entries = self.look().map(|guard| {
-                // SAFETY: the guard stays on its place, as the hold beside the entries.
-                let version = unsafe { guard.unbound() };
-                (version.0.entries(), guard.into_hold())
-            });
-            // SAFETY: entries and guard are of one version.
-            unsafe { Refs::new(entries, |(element, ())| element) }
+            refs(self.look(), |version| &version.0, |(element, ())| element)
         }
     };
 }
@@ -257,55 +239,11 @@ impl<T, S: BuildHasher> Reader<SetVersion<T, S>> {
 
 /// Writes. Each publishes before it returns, as those of [`TwinMap`](super::TwinMap).
 impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
-    /// Many changes in one version; as [`TwinMap::batch`](super::TwinMap::batch).
-    ///
-    /// # Panics
-    /// As there.
-    pub fn batch<R>(&self, work: impl FnOnce(&mut SetWriteGuard<'_, T, S>) -> R) -> R {
-        self.desk.made().write(|write| work(SetWriteGuard::wrap(write)))
-    }
-
-    /// [`batch`](Self::batch) without waiting, for other writers or for readers.
-    pub fn try_batch<R>(
-        &self,
-        work: impl FnOnce(&mut SetWriteGuard<'_, T, S>) -> R,
-    ) -> Result<R, GuardError> {
-        let shared = self.desk.made();
-        shared.write_within(Patience::None, |write| work(SetWriteGuard::wrap(write)))
-    }
-
-    /// [`batch`](Self::batch), waiting at most so long for its turn and for readers.
-    pub fn batch_timeout<R>(
-        &self,
-        most: Duration,
-        work: impl FnOnce(&mut SetWriteGuard<'_, T, S>) -> R,
-    ) -> Result<R, GuardError> {
-        let patience = Instant::now().checked_add(most).map_or(Patience::Forever, Patience::Until);
-        self.desk.made().write_within(patience, |write| work(SetWriteGuard::wrap(write)))
-    }
-
-    /// [`batch`](Self::batch) for tasks: waits for its turn and for readers without blocking a thread. Needs no particular runtime. The closure runs in one go, when it can.
-    ///
-    /// ```
-    /// # async fn example() -> Result<(), quintet::twin_map::GuardError> {
-    /// let set = quintet::TwinSet::new();
-    /// set.batch_async(|write| write.insert("a")).await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn batch_async<R>(
-        &self,
-        work: impl FnOnce(&mut SetWriteGuard<'_, T, S>) -> R,
-    ) -> Result<R, GuardError> {
-        let (shared, mut work) = (self.desk.made(), Some(work));
-        std::future::poll_fn(|task| {
-            shared.poll_write(task.waker(), |write| {
-                let work = work.take().expect("a finished future is not polled again");
-                work(SetWriteGuard::wrap(write))
-            })
-        })
-        .await
-    }
+    batches!(
+        SetWriteGuard<T, S>,
+        "let set = quintet::TwinSet::new();",
+        "set.batch_async(|write| write.insert(\"a\")).await?;"
+    );
 
     /// Adds an element; true if it was absent. An equal element that is there already stays.
     pub fn insert(&self, element: T) -> bool {

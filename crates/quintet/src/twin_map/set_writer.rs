@@ -1,10 +1,11 @@
 //! One copy of a set, and the writing side: maps whose values are nothing.
 
 use super::absorb::{Absorb, Differs};
+use super::iter::{IntoIter, Iter};
 use super::reader::{Reader, SharedReader};
 use super::set::TwinSet;
 use super::twin::{Twin, TwinStats};
-use super::version::{Fallen, IntoIter, Iter, Op, Version};
+use super::version::{Fallen, Op, Version};
 use super::wait::GuardError;
 use super::write::Write;
 use crate::hasher::DefaultHashBuilder;
@@ -222,6 +223,20 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> SetWriter<T, S> {
     /// The same, waiting at most so long.
     pub fn guard_timeout(&mut self, most: Duration) -> Result<SetWriteGuard<'_, T, S>, GuardError> {
         Ok(SetWriteGuard { write: self.twin.guard_timeout(most)? })
+    }
+
+    /// The same for tasks: the last reader that leaves wakes the task. Needs no particular runtime.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), quintet::twin_map::GuardError> {
+    /// let (mut writer, reader) = quintet::TwinSet::new().split();
+    /// writer.guard_async().await?.insert("a");
+    /// assert!(reader.pin().contains("a"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn guard_async(&mut self) -> Result<SetWriteGuard<'_, T, S>, GuardError> {
+        Ok(SetWriteGuard { write: self.twin.guard_async().await? })
     }
 
     /// A set that many threads write, over the same copies. Readers stay.

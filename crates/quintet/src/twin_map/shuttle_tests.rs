@@ -8,6 +8,7 @@ use super::*;
 use crate::sync::constant::AtomicU64;
 use crate::sync::{Arc, Condvar, Mutex, Ordering, schedules, thread};
 use crate::vocabulary::Compute;
+use shuttle::rand::Rng;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
@@ -19,8 +20,13 @@ type Work<A> = Box<dyn Fn(&Map) -> A + Send>;
 
 const SCHEDULES: usize = 2_000;
 
+/// Sends readers home in half of the schedules.
 fn map() -> Map {
-    TwinMap::with_hasher(foldhash::fast::FixedState::default())
+    let map: Map = TwinMap::with_hasher(foldhash::fast::FixedState::default());
+    if shuttle::rand::thread_rng().gen_bool(0.5) {
+        map.desk.made().insist_on_returns();
+    }
+    map
 }
 
 fn patient(stalled: Stalled) -> Map {

@@ -11,6 +11,7 @@ pub(super) struct Told {
     rebuilds: AtomicU64,
     left_behind: AtomicU64,
     copied: AtomicU64,
+    returned: AtomicU64,
     /// Bytes that the copies and the log hold.
     bytes: AtomicUsize,
 }
@@ -24,6 +25,7 @@ impl Told {
         self.rebuilds.store(stats.rebuilds, Ordering::Relaxed);
         self.left_behind.store(stats.left_behind, Ordering::Relaxed);
         self.copied.store(stats.copied, Ordering::Relaxed);
+        self.returned.store(stats.returned, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
@@ -41,6 +43,7 @@ impl Told {
             rebuilds: self.rebuilds.load(Ordering::Relaxed),
             left_behind: self.left_behind.load(Ordering::Relaxed),
             copied: self.copied.load(Ordering::Relaxed),
+            returned: self.returned.load(Ordering::Relaxed),
         }
     }
 

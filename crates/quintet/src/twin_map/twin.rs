@@ -10,7 +10,9 @@
 //!                                    ── within a guard: the same without the drain
 //! ```
 //!
-//! **X1.** STALE: the writable copy lacks exactly the operations of the log. FRESH: it has exactly those beyond the readable one.
+//! A publish after a rest goes on from STALE to the same with an empty log, and the places change roles back (H1).
+//!
+//! **X1.** STALE: the writable copy lacks exactly the operations of the log, or there is none. FRESH: it has exactly those beyond the readable one.
 //! BROKEN: it is not to be trusted; the readable copy plus the log is the truth.
 //! **X2.** Only a FRESH copy is changed or published, and a guard is given out with a FRESH copy only. While it lives, it shows that copy, or, while no copy
 //! with the batch can be had (the repair after a panic has panicked, too), the readable one; never one in doubt.
@@ -28,6 +30,7 @@
 use super::absorb::Absorb;
 use super::core::Core;
 use super::fallen::Fallen;
+use super::home::Naps;
 use super::pace::Pace;
 use super::reader::{Reader, SharedReader};
 use super::user_code::{caught, drop_each};
@@ -73,6 +76,8 @@ pub struct TwinStats {
     pub left_behind: u64,
     /// How often a copy was made anew because the log of changes was too long to be worth replaying.
     pub copied: u64,
+    /// How often readers were sent back at once to the copy they came from, brought up to date: a copy that is read for most of the time stays in the cache.
+    pub returned: u64,
 }
 
 /// The writing side of a structure that is kept in two copies.
@@ -98,7 +103,12 @@ pub struct Twin<T: Absorb<Op>, Op> {
     /// The barrier of the last publish was granted.
     pub(super) settled: bool,
     pub(super) stalled: Stalled,
-    pace: Pace,
+    pub(super) pace: Pace,
+    /// The readable copy is visited only: readers are to go home (H1).
+    pub(super) is_visited: bool,
+    /// The write under way may wait.
+    pub(super) may_nap: bool,
+    pub(super) naps: Naps,
     pub(super) version: u64,
     pub(super) stats: TwinStats,
     /// What each copy held when it was last published: it has not changed since, unless it is about to be published again.
@@ -149,6 +159,9 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             settled: true,
             stalled,
             pace: Pace::default(),
+            is_visited: false,
+            may_nap: false,
+            naps: Naps::default(),
             version: 0,
             stats: TwinStats::default(),
             bytes: [0; PLACES],
@@ -262,7 +275,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
 
     /// Asks a copy what it holds.
     #[inline(always)]
-    fn measure(&mut self, place: Place) {
+    pub(super) fn measure(&mut self, place: Place) {
         // SAFETY: we are the writer, and write nothing meanwhile.
         let copy = unsafe { self.core.peek(place) };
         *place.of_mut(&mut self.bytes) = copy.map_or(0, T::memory_bytes);
@@ -270,7 +283,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
 
     /// Tells readers what has been done so far.
     #[inline(always)]
-    fn tell(&self) {
+    pub(super) fn tell(&self) {
         let copies: usize = self.bytes.iter().sum();
         let lists = self.log.capacity() * size_of::<Op>() + self.fallen.bytes();
         self.core.gate.told.tell(&self.stats, copies + lists);
@@ -286,17 +299,32 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         &self.log
     }
 
+    /// Publishes. Readers stay at the copy that was written (H7).
     pub(super) fn publish(&mut self) -> u64 {
+        self.show(false)
+    }
+
+    /// Publishes, and sends readers home if that is worth it (H1).
+    pub(super) fn publish_and_return(&mut self) -> u64 {
+        let version = self.show(true);
+        self.go_home();
+        version
+    }
+
+    /// The publish itself. If `returns`, the caller calls [`go_home`](Self::go_home) next, when it needs the log no more.
+    pub(super) fn show(&mut self, returns: bool) -> u64 {
         if self.phase == Phase::Broken {
             self.repair();
         }
+        let hasty = self.pace.begin(self.version + 1, self.core.gate.peek().is_fenced());
+        let visit = returns && self.plans_return();
         self.version += 1;
         self.stats.published += 1;
-        let fenced = self.pace.begin(self.version, self.core.gate.peek().is_fenced());
-        let fenced = fenced && !self.core.gate.has_fences();
+        let fenced = (hasty || visit) && !self.core.gate.has_fences();
         // SAFETY: we are the writer; the place is FRESH, so it holds a copy that is ours alone and is drained (X1, X2).
         self.settled = unsafe { self.core.publish(self.writable, self.version, fenced) };
-        self.pace.end(fenced);
+        self.pace.end(fenced && !visit);
+        self.is_visited = visit;
         std::mem::swap(&mut self.readable, &mut self.writable);
         self.phase = Phase::Stale;
         self.measure(self.readable);

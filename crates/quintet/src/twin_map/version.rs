@@ -2,6 +2,7 @@
 
 use super::absorb::{Absorb, Differs};
 use super::ahead::Ahead;
+use super::iter::{IntoIter, Iter};
 use super::pages::PageAlloc;
 use crate::hasher::DefaultHashBuilder;
 use crate::region::{AllocError, Pages};
@@ -420,37 +421,6 @@ impl<K: Hash + Eq, V: PartialEq, S: BuildHasher> PartialEq for Version<K, V, S> 
 
 impl<K: Hash + Eq, V: Eq, S: BuildHasher> Eq for Version<K, V, S> {}
 
-/// The entries of one version.
-pub struct Iter<'a, K, V>(hash_table::Iter<'a, (K, V)>);
-
-impl<K, V> std::fmt::Debug for Iter<'_, K, V> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Iter").field("left", &self.len()).finish()
-    }
-}
-
-impl<K, V> Clone for Iter<'_, K, V> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<'a, K, V> Iterator for Iter<'a, K, V> {
-    type Item = (&'a K, &'a V);
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|(key, value)| (key, value))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl<K, V> ExactSizeIterator for Iter<'_, K, V> {}
-impl<K, V> std::iter::FusedIterator for Iter<'_, K, V> {}
-
 impl<'a, K, V, S> IntoIterator for &'a Version<K, V, S> {
     type Item = (&'a K, &'a V);
     type IntoIter = Iter<'a, K, V>;
@@ -466,30 +436,6 @@ impl<K, V, S> IntoIterator for Version<K, V, S> {
 
     fn into_iter(self) -> IntoIter<K, V> {
         IntoIter(self.table.into_iter())
-    }
-}
-
-/// The entries of a version, by value.
-pub struct IntoIter<K, V>(hash_table::IntoIter<(K, V), PageAlloc>);
-
-impl<K, V> Iterator for IntoIter<K, V> {
-    type Item = (K, V);
-
-    fn next(&mut self) -> Option<(K, V)> {
-        self.0.next()
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl<K, V> ExactSizeIterator for IntoIter<K, V> {}
-impl<K, V> std::iter::FusedIterator for IntoIter<K, V> {}
-
-impl<K, V> std::fmt::Debug for IntoIter<K, V> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("IntoIter").field("left", &self.len()).finish()
     }
 }
 

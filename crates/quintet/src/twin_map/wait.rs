@@ -25,6 +25,8 @@ impl Parker {
 pub(super) enum Patience<'a> {
     None,
     Until(Instant),
+    /// As `Until`, for something that it can do without: nobody is told that it waits for a guard of theirs (F6).
+    Brief(Instant),
     Forever,
     /// Not at all, but this task is woken when it is worth asking again.
     Task(&'a Waker),

@@ -10,9 +10,10 @@
 //! hands that over. So the last one to enter sees the whole circle.
 //! **K3.** An entry's places live as long as the entry: they belong to the table that its thread waits for, which that thread borrows.
 //! **K4.** Only who waits for ever enters: who may give up ends every circle by itself.
+//! **K5.** Who waits for either of two places is told only if both lead back to it. On the way to others both count: in rare cases somebody is told who might have come through.
 
 use super::gate::Gate;
-use super::word::Place;
+use super::word::{Place, Places};
 use crate::sync::constant::{Mutex, MutexGuard};
 use crate::sync::{AtomicUsize, MODEL, Ordering, fork};
 
@@ -46,28 +47,29 @@ pub(super) struct Waiting<'t> {
 }
 
 impl<'t> Waiting<'t> {
-    /// Enters the list to wait for the readers of a place; None if that would never end.
-    pub(super) fn for_readers(gate: &'t Gate, place: Place) -> Option<Self> {
-        Self::enter(For::Readers(gate, place))
+    /// Enters the list to wait for the readers of one of the places; None if that would never end.
+    pub(super) fn for_readers(gate: &'t Gate, places: Places) -> Option<Self> {
+        Self::enter(places.iter().map(|place| For::Readers(gate, place)))
     }
 
     /// Enters the list to wait for a lock; None if that would never end.
     pub(super) fn for_lock(holder: &'t AtomicUsize) -> Option<Self> {
-        Self::enter(For::Lock(holder))
+        Self::enter(std::iter::once(For::Lock(holder)))
     }
 
-    fn enter(what: For) -> Option<Self> {
+    /// One of these is enough.
+    fn enter(any: impl Iterator<Item = For> + Clone) -> Option<Self> {
         let thread = fork::thread_key();
         let this = Self { thread, _borrows: std::marker::PhantomData };
         if MODEL {
             return Some(this); // models have one table, and no list that outlives them
         }
         let mut waits = waits();
-        if leads_to(&waits, what, thread) {
+        if any.clone().all(|what| leads_to(&waits, what, thread)) {
             std::mem::forget(this);
             return None;
         }
-        waits.push(Wait { thread, what });
+        waits.extend(any.map(|what| Wait { thread, what }));
         Some(this)
     }
 }
@@ -75,7 +77,7 @@ impl<'t> Waiting<'t> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if !MODEL {
-            // A thread waits for one thing at a time.
+            // A thread is in one wait at a time.
             waits().retain(|wait| wait.thread != self.thread);
         }
     }

@@ -32,6 +32,24 @@ impl Place {
     }
 }
 
+/// Some of the places: which of them it is does not matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Places(u32);
+
+impl Places {
+    pub(super) const fn one(place: Place) -> Self {
+        Self(1 << place.0)
+    }
+
+    pub(super) const fn or(self, place: Place) -> Self {
+        Self(self.0 | Self::one(place).0)
+    }
+
+    pub(super) fn iter(self) -> impl Iterator<Item = Place> + Clone {
+        Place::ALL.into_iter().filter(move |place| self.0 & Self::one(*place).0 != 0)
+    }
+}
+
 /// One of the ways to a place: what the readable word says, and what a reader announces. **P2.** Always below [`DOORS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Door(usize);
@@ -75,7 +93,8 @@ impl Door {
 /// | 0 | not writable | is not waiting | goes on |
 /// | 1 | writable | was told to look again | goes on |
 /// | 2 | claimed | waits for 1 | goes on: another reader is telling the writer |
-/// | 4 + p | waiting for place p | sleeps, or is about to | claims, takes the parker, stores 1, wakes |
+/// | 8 + s | waiting for a place of the set s | sleeps, or is about to | if it is one of s: claims, takes the parker, stores 1, wakes |
+/// | 16 + s | hoping for one | the same, but can do without it | the same |
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct State(u32);
 
@@ -83,11 +102,25 @@ impl State {
     pub(super) const NOT_WRITABLE: Self = Self(0);
     pub(super) const WRITABLE: Self = Self(1);
     pub(super) const CLAIMED: Self = Self(2);
-    const WAITING: u32 = 4;
+    const WAITING: u32 = 1 << PLACES;
 
-    #[inline(always)]
-    pub(super) const fn waiting(place: Place) -> Self {
-        Self(Self::WAITING + place.0 as u32)
+    /// Until one of the places is empty.
+    pub(super) const fn waiting(places: Places) -> Self {
+        Self(Self::WAITING + places.0)
+    }
+
+    /// The same, by who can do without it.
+    pub(super) const fn hoping(places: Places) -> Self {
+        Self(2 * Self::WAITING + places.0)
+    }
+
+    pub(super) const fn is_hoping(self) -> bool {
+        self.0 >= 2 * Self::WAITING
+    }
+
+    /// Whether the writer waits or hopes for this place, or this one or another.
+    pub(super) const fn is_waiting_for(self, place: Place) -> bool {
+        self.is_waiting() && self.0 & Places::one(place).0 != 0
     }
 
     pub(super) const fn is_waiting(self) -> bool {
@@ -111,7 +144,8 @@ impl std::fmt::Debug for State {
             Self::NOT_WRITABLE => out.write_str("NOT_WRITABLE"),
             Self::WRITABLE => out.write_str("WRITABLE"),
             Self::CLAIMED => out.write_str("CLAIMED"),
-            Self(word) => write!(out, "WAITING({})", word.wrapping_sub(Self::WAITING)),
+            Self(word) if self.is_hoping() => write!(out, "HOPING({:03b})", word & 7),
+            Self(word) => write!(out, "WAITING({:03b})", word & 7),
         }
     }
 }
@@ -136,15 +170,21 @@ mod tests {
     #[test]
     fn every_state_has_a_word_and_a_name_of_its_own() {
         let mut all = vec![State::NOT_WRITABLE, State::WRITABLE, State::CLAIMED];
-        all.extend(Place::ALL.map(State::waiting));
+        all.extend((1..8).map(|set| State::waiting(Places(set))));
+        all.extend((1..8).map(|set| State::hoping(Places(set))));
         for (at, state) in all.iter().enumerate() {
             assert_eq!(State::from_word(state.word()), *state);
-            assert_eq!(state.is_waiting(), at >= 3);
+            assert_eq!((state.is_waiting(), state.is_hoping()), (at >= 3, at >= 10));
             for other in &all[..at] {
                 assert_ne!(state, other);
                 assert_ne!(format!("{state:?}"), format!("{other:?}"));
             }
         }
-        assert_eq!(format!("{:?}", State::waiting(Place::ALL[2])), "WAITING(2)");
+        let pair = Places::one(Place::ALL[0]).or(Place::ALL[2]);
+        assert!(pair.iter().eq([Place::ALL[0], Place::ALL[2]]));
+        assert_eq!(format!("{:?}", State::waiting(pair)), "WAITING(101)");
+        let awaited = Place::ALL.map(|place| State::waiting(pair).is_waiting_for(place));
+        assert_eq!(awaited, [true, false, true]);
+        assert!(!State::CLAIMED.is_waiting_for(Place::ALL[1]));
     }
 }

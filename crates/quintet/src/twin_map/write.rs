@@ -57,7 +57,7 @@ impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
     /// Makes the changes visible to all readers at one moment; returns the number of the new version. Does so
     /// even if nothing has changed.
     pub fn publish(self) -> u64 {
-        self.twin.publish()
+        self.twin.publish_and_return()
     }
 
     /// Gives up all changes of this batch. The next guard copies the whole structure.
@@ -86,7 +86,7 @@ impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
         }
     }
 
-    /// Publishes without giving up the guard, which is of no use any more.
+    /// Publishes without giving up the guard, which is of no use any more. Readers stay at the copy that was written (H7).
     pub(super) fn publish_now(&mut self) -> u64 {
         self.twin.publish()
     }
@@ -130,7 +130,7 @@ impl<T: Absorb<Op>, Op> Drop for Write<'_, T, Op> {
         if self.twin.log.is_empty() {
             return;
         }
-        if let Err(payload) = caught(|| self.twin.publish()) {
+        if let Err(payload) = caught(|| self.twin.publish_and_return()) {
             // The repair panicked again: no copy with this batch can be had.
             drop_each(std::iter::once(payload));
             self.twin.discard();

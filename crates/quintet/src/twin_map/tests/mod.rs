@@ -1,8 +1,10 @@
 //! Tests by question: does it do what a map does (`oracle`), also with many writers (`fronts`) and shared values (`inerts`), do guards show one version (`snapshots`), what
-//! goes wrong in others and must not here (`traps`), who waits for whom (`waiting`), who owns which copy
-//! (`owners`), what tasks do (`tasks`).
+//! goes wrong in others and must not here (`traps`), who waits for whom (`waiting`), in which forms (`forms`), who owns which copy
+//! (`owners`), what tasks do (`tasks`), which copy readers return to (`homes`).
 
+mod forms;
 mod fronts;
+mod homes;
 mod inerts;
 mod oracle;
 mod owners;

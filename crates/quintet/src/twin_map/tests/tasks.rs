@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Counts how often a task was woken.
 #[derive(Default)]
-struct Count(AtomicUsize);
+pub(super) struct Count(AtomicUsize);
 
 impl Wake for Count {
     fn wake(self: Arc<Self>) {
@@ -18,17 +18,17 @@ impl Wake for Count {
 }
 
 impl Count {
-    fn woken(&self) -> usize {
+    pub(super) fn woken(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-fn task() -> (Arc<Count>, Waker) {
+pub(super) fn task() -> (Arc<Count>, Waker) {
     let count = Arc::new(Count::default());
     (Arc::clone(&count), Waker::from(count))
 }
 
-fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+pub(super) fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(waker))
 }
 

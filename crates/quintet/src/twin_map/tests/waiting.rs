@@ -123,6 +123,35 @@ fn two_readers_asleep_fill_all_places() {
     assert_eq!(first.wake(), 0);
 }
 
+/// Of the two, the older one leaves, and not the one whose copy is next: that place is free, so the write goes on. With a limit, without, and as a task.
+#[test]
+fn the_older_of_two_sleepers_lets_a_write_go_on() {
+    let asleep_twice = || {
+        let (mut writer, reader) = TwinMap::<u64, u64>::new().split();
+        let first = asleep(reader.clone());
+        writer.guard().insert(1, 1);
+        let second = asleep(reader.clone());
+        writer.guard().insert(2, 2);
+        assert!(matches!(writer.try_guard().err(), Some(GuardError::Occupied)));
+        (writer, reader, first, second)
+    };
+    let (mut writer, reader, first, second) = asleep_twice();
+    let waker = thread::spawn(move || {
+        thread::sleep(SOON);
+        first.wake()
+    });
+    writer.guard().insert(3, 3);
+    assert_eq!((reader.pin().len(), waker.join().unwrap(), second.wake()), (3, 0, 1));
+
+    let (mut writer, reader, first, second) = asleep_twice();
+    let waker = thread::spawn(move || {
+        thread::sleep(SOON);
+        first.wake()
+    });
+    block_on(writer.guard_async()).unwrap().insert(3, 3);
+    assert_eq!((reader.pin().len(), waker.join().unwrap(), second.wake()), (3, 0, 1));
+}
+
 /// A thread that sleeps with a guard.
 struct Asleep(thread::JoinHandle<usize>, Arc<AtomicBool>);
 
