@@ -125,6 +125,45 @@ impl Kind for Triples {
     }
 }
 
+/// `[u8; 16]` to `u64`: digests and addresses.
+#[derive(Debug)]
+pub struct Digests;
+
+impl Kind for Digests {
+    type Key = [u8; 16];
+    type Query = [u8; 16];
+    type Value = u64;
+    type Keys = Vec<[u8; 16]>;
+
+    fn keys(indices: impl Iterator<Item = u64>) -> Vec<[u8; 16]> {
+        indices.map(|index| Self::ask(index, |key| *key)).collect()
+    }
+    #[inline(always)]
+    fn ask<R>(index: u64, f: impl FnOnce(&[u8; 16]) -> R) -> R {
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&mix(index).to_le_bytes());
+        key[8..].copy_from_slice(&index.to_le_bytes());
+        f(&key)
+    }
+    #[inline(always)]
+    fn own(query: &[u8; 16]) -> [u8; 16] {
+        *query
+    }
+    #[inline(always)]
+    fn value_of(query: &[u8; 16], version: u64) -> u64 {
+        Words::value_of(&first_word(query), version)
+    }
+    #[inline(always)]
+    fn is_of(query: &[u8; 16], value: &u64) -> bool {
+        Words::is_of(&first_word(query), value)
+    }
+}
+
+#[inline(always)]
+fn first_word(key: &[u8; 16]) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|place| key[place]))
+}
+
 /// `String` keys of 21 bytes, looked up by `&str`, to values of 64 bytes.
 #[derive(Debug)]
 pub struct Texts;
@@ -201,6 +240,8 @@ mod tests {
             assert!(!Words::matches(8, &Words::value(7, version)));
             assert!(Triples::matches(7, &Triples::value(7, version)));
             assert!(!Triples::matches(8, &Triples::value(7, version)));
+            assert!(Digests::matches(7, &Digests::value(7, version)));
+            assert!(!Digests::matches(8, &Digests::value(7, version)));
             assert!(Texts::matches(7, &Texts::value(7, version)));
             assert!(!Texts::matches(8, &Texts::value(7, version)));
         }

@@ -35,7 +35,7 @@ pub mod reclaim;
 pub mod shared;
 pub mod stores;
 
-pub use kind::{Keys, Kind, TextRow, Texts, Triples, Words, mix};
+pub use kind::{Digests, Keys, Kind, TextRow, Texts, Triples, Words, mix};
 
 /// The hasher of every contestant.
 pub type Hasher = foldhash::fast::RandomState;

@@ -7,7 +7,7 @@ use super::core::{Core, Due};
 use super::plain::{Entry, Plain, Shape};
 use super::shard::Shard;
 use super::table::Table;
-use crate::reclaim::Visit;
+use crate::reclaim::Check;
 use crate::vocabulary::{Compute, Computed};
 use std::hash::{BuildHasher, Hash};
 
@@ -16,13 +16,13 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
     #[inline(always)]
     pub(super) fn change_at_home<const BLIND: bool>(
         &self,
-        visit: &Visit<'_>,
+        view: &impl Check,
         hash: u64,
         key: Option<K>,
         same: &impl Fn(&K) -> bool,
         decide: &mut impl FnMut(Option<V>) -> Compute<V>,
     ) -> Option<(Computed<V>, Due)> {
-        let table = self.root.follow(visit).ok()??;
+        let table = self.root.follow(view).ok()??;
         if !table.next().seems_empty() {
             return None;
         }

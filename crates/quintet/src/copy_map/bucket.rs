@@ -19,6 +19,8 @@
 //! **B5.** `passed` counts the entries that were put behind this bucket on their way from home. At 15 it stays: it says that there may be some. It changes without a version: no words
 //! depend on it.
 //! **B6.** Zero bytes are an empty bucket.
+//! **B7.** The tag of a used lane has its highest bit set, and that of a free one is 0. So free lanes are found by that bit alone, and the search for a tag, which may name a lane too many behind one
+//! that it names rightly, never names a free one: that lane's tag differs in the lowest bit only, and what is sought has the highest.
 //!
 //! Three tags, the count and the version are one word: a look at a bucket that has nothing is one load, with nothing to be confirmed, and tags are compared in a register.
 
@@ -60,6 +62,8 @@ pub(super) struct Header(u64);
 pub(super) struct Lanes(u32);
 
 const EACH: u32 = 0x01_01_01;
+/// The highest bit of each tag.
+const TOPS: u32 = 0x80 * EACH;
 const TAGS: u64 = 0xff_ff_ff;
 const PASSED: u64 = 1 << 24;
 /// The count stays there.
@@ -70,25 +74,33 @@ impl Header {
     /// That of an empty bucket.
     pub(super) const NONE: Self = Self(0);
 
+    /// One that a writer has left for a moment: who has the lock never finds it.
+    pub(super) const BUSY: Self = Self(VERSION);
+
     /// A writer is at work.
     #[inline(always)]
     pub(super) const fn is_busy(self) -> bool {
         self.0 & VERSION != 0
     }
 
-    /// The lanes with this tag, of those that a bucket of `lanes` has.
+    /// The lanes with this tag, which is not 0. Behind one of them a lane with a similar tag may be named too; a free one is not (B7).
     #[inline(always)]
-    const fn lanes_of(self, tag: u8, lanes: usize) -> Lanes {
-        let differ = (self.0 & TAGS) as u32 ^ (tag as u32 * EACH);
-        // The highest bit of a byte is left where all of its bits were 0; no carry leaves a byte.
-        let low = 0x7f * EACH;
-        let all = (0x80 * EACH) & ((1 << (8 * lanes)) - 1);
-        Lanes(!(((differ & low) + low) | differ) & all)
+    const fn lanes_of(self, tag: u8) -> Lanes {
+        let differ = self.0 as u32 ^ (tag as u32 * EACH);
+        // A byte of zeros borrows from the next one. What lies above the tags is borrowed from at most.
+        Lanes(differ.wrapping_sub(EACH) & !differ & TOPS)
     }
 
-    /// No lane is used.
-    pub(super) const fn is_empty(self) -> bool {
-        self.0 & TAGS == 0
+    /// The free lanes, of those that a bucket of `lanes` has.
+    #[inline(always)]
+    const fn free(self, lanes: usize) -> Lanes {
+        Lanes(!(self.0 as u32) & TOPS & ((1 << (8 * lanes)) - 1))
+    }
+
+    /// The used lanes.
+    #[inline(always)]
+    const fn used(self) -> Lanes {
+        Lanes(self.0 as u32 & TOPS)
     }
 
     /// Entries may lie behind this bucket (B5).
@@ -107,6 +119,12 @@ impl Header {
     const fn with(self, lane: usize, tag: u8) -> Self {
         let bits = self.0 & !(0xff << (8 * lane)) | (tag as u64) << (8 * lane);
         Self(bits.wrapping_add(2 * VERSION))
+    }
+
+    /// The same after a change that freed all lanes.
+    #[inline(always)]
+    const fn without_tags(self) -> Self {
+        Self((self.0 & !TAGS).wrapping_add(2 * VERSION))
     }
 
     /// The same while words are changed, and after that: the next version.
@@ -211,24 +229,33 @@ impl<'t, K: Plain, V: Plain> Bucket<'t, K, V> {
         Header(self.first().load(Ordering::Relaxed))
     }
 
-    /// The lanes that a header gives this tag; with tag 0, those that are free.
+    /// The lanes that may have this tag, by a header: all that have it, and no free one (B7).
     #[inline(always)]
     pub(super) fn lanes_of(self, header: Header, tag: u8) -> Lanes {
-        header.lanes_of(tag, Shape::<K, V>::LANES)
+        header.lanes_of(tag)
+    }
+
+    /// The first free lane, by a header.
+    #[inline(always)]
+    pub(super) fn free_lane(self, header: Header) -> Option<usize> {
+        header.free(Shape::<K, V>::LANES).next()
     }
 
     /// The lanes that a header says are used.
-    pub(super) fn used(self, header: Header) -> impl Iterator<Item = usize> {
-        (0..Shape::<K, V>::LANES).filter(move |lane| header.tag(*lane) != 0)
+    #[inline(always)]
+    pub(super) fn used(self, header: Header) -> Lanes {
+        header.used()
     }
 
     /// The words of a lane, each of its own moment.
     #[inline(always)]
     fn copy(self, lane: usize) -> Entry {
         let mut entry = [0; MOST_WORDS];
-        for (index, word) in entry.iter_mut().enumerate().take(Shape::<K, V>::WORDS) {
+        // By number, which is a constant: this becomes so many loads, and no loop.
+        #[allow(clippy::needless_range_loop)]
+        for index in 0..Shape::<K, V>::WORDS {
             // ORDERING: Relaxed: confirmed by the header afterwards (B2), or by the lock.
-            *word = self.word(lane, index).load(Ordering::Relaxed);
+            entry[index] = self.word(lane, index).load(Ordering::Relaxed);
         }
         entry
     }
@@ -237,32 +264,31 @@ impl<'t, K: Plain, V: Plain> Bucket<'t, K, V> {
     #[inline(always)]
     pub(super) fn read(self, header: Header, lane: usize) -> Result<Entry, Disturbed> {
         let entry = self.copy(lane);
+        if self.is_still(header) { Ok(entry) } else { Err(Disturbed) }
+    }
+
+    /// Whether what was copied since the header was loaded is of one moment (B2).
+    #[inline(always)]
+    pub(super) fn is_still(self, header: Header) -> bool {
         if cfg!(quintet_mutation = "torn-copy") {
-            return Ok(entry);
+            return true;
         }
         // ORDERING: Acquire fence: partners are the Release fences of `fill` and `overwrite`, and the Release store of a single word.
         fence(Ordering::Acquire);
         // ORDERING: Relaxed: behind the fence.
-        let same = self.first().load(Ordering::Relaxed) == header.0 && !header.is_busy();
-        if same { Ok(entry) } else { Err(Disturbed) }
+        self.first().load(Ordering::Relaxed) == header.0 && !header.is_busy()
     }
 
-    /// The entry of a lane, for who has the lock (B1).
+    /// The entry of a lane, for who has the lock (B1), or looks at the header afterwards.
     #[inline(always)]
     pub(super) fn own_entry(self, lane: usize) -> Entry {
         self.copy(lane)
     }
 
-    /// Whether a lane has this tag and the key of this entry, for who has the lock.
-    #[inline(always)]
-    pub(super) fn holds(self, lane: usize, tag: u8, entry: &Entry) -> bool {
-        self.own_header().tag(lane) == tag && Shape::<K, V>::same_key(&self.copy(lane), entry)
-    }
-
     /// Whether a lane is used and has the key of this entry, for who has the lock.
-    pub(super) fn has(self, lane: usize, entry: &Entry) -> bool {
-        let tag = self.own_header().tag(lane);
-        tag != 0 && self.holds(lane, tag, entry)
+    #[inline(always)]
+    pub(super) fn holds(self, lane: usize, entry: &Entry) -> bool {
+        self.own_header().tag(lane) != 0 && Shape::<K, V>::same_key(&self.copy(lane), entry)
     }
 
     #[inline(always)]
@@ -273,9 +299,10 @@ impl<'t, K: Plain, V: Plain> Bucket<'t, K, V> {
 
     #[inline(always)]
     fn store_words(self, lane: usize, entry: &Entry, from: usize) {
-        for (index, word) in entry.iter().enumerate().take(Shape::<K, V>::WORDS).skip(from) {
+        #[allow(clippy::needless_range_loop)] // as in `copy`
+        for index in from..Shape::<K, V>::WORDS {
             // ORDERING: Relaxed: between a fence and a Release store of the header.
-            self.word(lane, index).store(*word, Ordering::Relaxed);
+            self.word(lane, index).store(entry[index], Ordering::Relaxed);
         }
     }
 
@@ -283,7 +310,7 @@ impl<'t, K: Plain, V: Plain> Bucket<'t, K, V> {
     #[inline(always)]
     pub(super) fn fill(self, lane: usize, tag: u8, entry: &Entry) {
         let header = self.own_header();
-        debug_assert!(header.tag(lane) == 0 && tag != 0 && !header.is_busy());
+        debug_assert!(header.tag(lane) == 0 && tag >= 0x80 && !header.is_busy());
         // ORDERING: Release: who copies a word that follows finds the header that freed the lane, or a later one; partner: `read`.
         fence(Ordering::Release);
         self.store_words(lane, entry, 0);
@@ -294,6 +321,12 @@ impl<'t, K: Plain, V: Plain> Bucket<'t, K, V> {
     #[inline(always)]
     pub(super) fn clear(self, lane: usize) {
         self.store(self.own_header().with(lane, 0));
+    }
+
+    /// Frees all lanes, by the header that the caller has just looked at.
+    #[inline(always)]
+    pub(super) fn clear_all(self, header: Header) {
+        self.store(header.without_tags());
     }
 
     /// Replaces the value in a lane by that of an entry with the same key.
@@ -336,17 +369,31 @@ mod tests {
 
     #[test]
     fn tags_are_found_in_their_lanes_only() {
-        let header = Header(0x7f_80_01);
-        let lanes = |tag| header.lanes_of(tag, 3).collect::<Vec<_>>();
-        assert_eq!((lanes(1), lanes(0x80), lanes(0x7f)), (vec![0], vec![1], vec![2]));
-        assert_eq!((lanes(0), lanes(2), lanes(0xff)), (vec![], vec![], vec![]));
-        assert_eq!(Header(0x01_01_01).lanes_of(1, 3).collect::<Vec<_>>(), [0, 1, 2]);
-        assert_eq!(Header(0).lanes_of(0, 2).collect::<Vec<_>>(), [0, 1]);
-        assert_eq!(Header(0x01_00_01).lanes_of(0, 3).collect::<Vec<_>>(), [1]);
-        for tag in 0..=255u8 {
-            for other in 0..=255u8 {
-                let header = Header(u64::from(other) << 8 | 0xff_00_00 << 8);
-                assert_eq!(header.lanes_of(tag, 3).any(|lane| lane == 1), tag == other);
+        let header = Header(0xff_80_a1 | (MANY * PASSED) | VERSION);
+        let lanes = |tag| header.lanes_of(tag).collect::<Vec<_>>();
+        assert_eq!((lanes(0xa1), lanes(0x80), lanes(0xff)), (vec![0], vec![1], vec![2]));
+        assert_eq!((lanes(0x82), lanes(0xfe), lanes(0xa0)), (vec![], vec![], vec![]));
+        assert_eq!(Header(0x91_91_91).lanes_of(0x91).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(Header(0).free(2).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(Header(0x81_00_81).free(3).collect::<Vec<_>>(), [1]);
+        assert_eq!(Header(0x81_00_81).used().collect::<Vec<_>>(), [0, 2]);
+    }
+
+    /// Whatever the tags are: those that are sought are named, and no free lane ever is (B7).
+    #[test]
+    fn no_search_names_a_free_lane() {
+        let tags = || std::iter::once(0).chain(0x80..=0xff_u64);
+        for (first, second) in tags().flat_map(|first| tags().map(move |second| (first, second))) {
+            for above in [0, (MANY * PASSED) | VERSION, u64::MAX << 24] {
+                let header = Header(first | second << 8 | above);
+                for tag in [first, second, first ^ 1, second ^ 1, 0x80, 0xff] {
+                    let Some(tag @ 0x80..) = u8::try_from(tag).ok() else { continue };
+                    let found = header.lanes_of(tag).collect::<Vec<_>>();
+                    assert_eq!(found.contains(&0), first == u64::from(tag));
+                    assert!(second != u64::from(tag) || found.contains(&1));
+                    assert!(second != 0 || !found.contains(&1), "{header:?} {tag}");
+                    assert!(!found.contains(&2), "{header:?} {tag}");
+                }
             }
         }
     }
@@ -370,20 +417,20 @@ mod tests {
     fn a_copy_across_a_change_is_refused() {
         let lines = [Line::zeroed(), Line::zeroed()];
         let bucket = bucket(&lines);
-        bucket.fill(1, 9, &Pair::pack(7, [1, 2]));
+        bucket.fill(1, 0x89, &Pair::pack(7, [1, 2]));
         let seen = bucket.header();
-        assert_eq!(bucket.lanes_of(seen, 9).collect::<Vec<_>>(), [1]);
+        assert_eq!(bucket.lanes_of(seen, 0x89).collect::<Vec<_>>(), [1]);
         assert!(Pair::same(&bucket.read(seen, 1).unwrap(), &Pair::pack(7, [1, 2])));
         bucket.overwrite(1, &Pair::pack(7, [3, 4]));
         assert!(bucket.read(seen, 1).is_err());
         let seen = bucket.header();
         bucket.clear(1);
         assert!(bucket.read(seen, 1).is_err());
-        bucket.fill(1, 9, &Pair::pack(8, [1, 2]));
+        bucket.fill(1, 0x89, &Pair::pack(8, [1, 2]));
         assert!(bucket.read(seen, 1).is_err(), "the lane is another's");
         assert!(bucket.read(bucket.header().next(), 1).is_err(), "a writer is at work");
-        assert!(bucket.holds(1, 9, &Pair::pack(8, [0, 0])));
-        assert!(!bucket.holds(1, 9, &Pair::pack(7, [1, 2])) && !bucket.holds(0, 9, &[0; 6]));
+        assert!(bucket.holds(1, &Pair::pack(8, [0, 0])));
+        assert!(!bucket.holds(1, &Pair::pack(7, [1, 2])) && !bucket.holds(0, &[0; 6]));
     }
 
     #[test]

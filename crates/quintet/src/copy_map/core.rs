@@ -15,8 +15,9 @@
 
 use super::builder::Settings;
 use super::plain::{Entry, Plain, Shape};
+use super::seek::{Met, Trace};
 use super::shard::Shard;
-use super::table::{Met, Table, Trace};
+use super::table::Table;
 use crate::migrate::{Link, Restart};
 use crate::reclaim::{Access, Domain, Visit};
 use crate::region::AllocError;
@@ -125,13 +126,13 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         fold(self.hasher.hash_one(key))
     }
 
-    /// The entry of a key.
+    /// The value of a key.
     #[inline(always)]
     pub(super) fn get<Q: Hash + Equivalent<K> + ?Sized>(
         &self,
         access: &impl Access,
         key: &Q,
-    ) -> Option<Entry> {
+    ) -> Option<V> {
         self.get_hashed(access, self.hash(key), |other| key.equivalent(other))
     }
 
@@ -141,7 +142,7 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         access: &impl Access,
         hash: u64,
         same: impl Fn(&K) -> bool,
-    ) -> Option<Entry> {
+    ) -> Option<V> {
         if let Some(brief) = access.usual() {
             if let Ok(Some(table)) = self.root.follow(&brief) {
                 if let Some(answer) = table.glance(hash, &same) {
@@ -155,12 +156,7 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
     /// A lookup in every case.
     #[cold]
     #[inline(never)]
-    fn get_slow(
-        &self,
-        access: &impl Access,
-        hash: u64,
-        same: impl Fn(&K) -> bool,
-    ) -> Option<Entry> {
+    fn get_slow(&self, access: &impl Access, hash: u64, same: impl Fn(&K) -> bool) -> Option<V> {
         // Without a table there is nothing to enter for: a map that is not used allocates nothing.
         if self.root.is_empty() {
             return None;
@@ -168,7 +164,8 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         let section = access.section();
         loop {
             if let Ok(entry) = self.try_get(&section, hash, &same) {
-                return entry;
+                // SAFETY: met by `seek`, which reads entries of one moment.
+                return entry.map(|entry| unsafe { Shape::<K, V>::value(&entry) });
             }
         }
     }
@@ -208,42 +205,53 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         same: impl Fn(&K) -> bool,
         mut decide: impl FnMut(Option<V>) -> Compute<V>,
     ) -> Result<Computed<V>, AllocError> {
-        let section = access.section();
-        let done = match self.change_at_home::<BLIND>(&section, hash, key, &same, &mut decide) {
-            Some(done) => done,
-            None => self.change_slowly::<BLIND>(&section, hash, key, &same, &mut decide)?,
+        // A view without a slow half, so that what is in registers stays there.
+        let at_home = access
+            .usual()
+            .and_then(|view| self.change_at_home::<BLIND>(&view, hash, key, &same, &mut decide));
+        let Some((done, due)) = at_home else {
+            return self.change_slowly::<BLIND, A>(access, hash, key, &same, &mut decide);
         };
-        let (done, due) = done;
-        if due != Due::Nothing {
-            self.consider(&section, due);
-        }
-        drop(section);
         // SAFETY: the operation was inside of the domain.
-        if unsafe { self.domain.is_returning_in_use() } {
-            self.domain.return_piece();
+        if due != Due::Nothing || unsafe { self.domain.is_returning_in_use() } {
+            self.look_after(access, due);
         }
         Ok(done)
     }
 
-    /// The same in every case.
+    /// What a change leaves to be done.
     #[cold]
     #[inline(never)]
-    fn change_slowly<const BLIND: bool>(
+    fn look_after(&self, access: &impl Access, due: Due) {
+        if due != Due::Nothing {
+            self.consider(&access.section(), due);
+        }
+        self.domain.return_piece();
+    }
+
+    /// A change in every case.
+    #[cold]
+    #[inline(never)]
+    fn change_slowly<const BLIND: bool, A: Access>(
         &self,
-        visit: &Visit<'_>,
+        access: &A,
         hash: u64,
         key: Option<K>,
         same: &impl Fn(&K) -> bool,
         decide: &mut impl FnMut(Option<V>) -> Compute<V>,
-    ) -> Result<(Computed<V>, Due), AllocError> {
-        loop {
-            match self.try_change::<BLIND>(visit, hash, key, same, decide) {
-                Ok(done) => return Ok(done),
+    ) -> Result<Computed<V>, AllocError> {
+        let section = access.section();
+        let (done, due) = loop {
+            match self.try_change::<BLIND>(&section, hash, key, same, decide) {
+                Ok(done) => break done,
                 Err(Stop::Restart) => {}
-                Err(Stop::NoTable) => self.first_table(visit, self.settings.first_bits)?,
+                Err(Stop::NoTable) => self.first_table(&section, self.settings.first_bits)?,
                 Err(Stop::Alloc(error)) => return Err(error),
             }
-        }
+        };
+        drop(section);
+        self.look_after(access, due);
+        Ok(done)
     }
 
     /// One attempt (C2).

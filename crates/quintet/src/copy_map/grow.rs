@@ -19,8 +19,8 @@
 //! where it lies, whatever its home: a chunk depends on no other.
 //! **G2.** Whoever takes a shard's lock after somebody who has seen T left sees that too, and adds nothing to T: what a chunk has lost it does not get back. An entry is put into S before its
 //! lane in T is cleared.
-//! **G3.** Hashes are made of copies, before the lock is taken: they are user code. Under the lock an entry is moved if its lane has the key that was copied; what came in between is looked at
-//! again. As nothing is added to T (G2), that happens once at most.
+//! **G3.** Hashes are made of copies, before the lock is taken: they are user code. Under the lock a bucket is moved if its header is the one that was seen: its lanes have the same keys, and what
+//! their values are now is moved. Otherwise it is looked at again. As nothing is added to T (G2), and an overwrite of T changes a header while T is left only, that ends.
 //! **G4.** A hash that is another one than when its key was put in leads to a wrong home, but not out of its shard ([`Table::hash_in`]): the lock is the right one in any case.
 //! **G5.** T.next is set once, by exchange, and only while the root is T; the root leaves T for T.next only. So there are never more than two tables with entries.
 //! **G6.** T is empty when every chunk is done, and whoever sees that moves the root on: nobody's sleep outside of a lock stops the others (M3).
@@ -29,7 +29,7 @@
 //! **G9.** Who still reads a small table that was left began before that, and answers with what held when it was left. Who wants to change it finds that it is not the root (C4). A map that has
 //! left its small tables does not come back to them.
 
-use super::bucket::MOST_LANES;
+use super::bucket::{Header, MOST_LANES};
 use super::core::{Core, Due, Stop};
 use super::plain::{Entry, Plain, Shape};
 use super::shard::{Row, row};
@@ -40,11 +40,8 @@ use crate::region::AllocError;
 use crate::sync::{Arc, Ordering};
 use std::hash::{BuildHasher, Hash};
 
-/// Entries that a chunk may have.
-const MOST: usize = GROUP * MOST_LANES;
-
-/// An entry of a chunk that was copied: bucket, lane, hash.
-type Known = (usize, usize, u64, Entry);
+/// A bucket of a chunk: its header, and the hashes of the lanes that it names.
+type Seen = (Header, [u64; MOST_LANES]);
 
 impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
     /// Helps, unless that needs memory that cannot be had: an operation that does not need it goes on (G8).
@@ -99,47 +96,63 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         let first = chunk * GROUP;
         let shard = from.shard_of_bucket(first);
         let is_first = first == 0 || from.shard_of_bucket(first - 1) != shard;
-        let mut known = [(0, 0, 0, Entry::default()); MOST];
         loop {
-            let count = self.copy_chunk(from, first, shard, &mut known);
-            let _lock = from.shard_at(shard).lock();
-            for &(number, lane, hash, entry) in &known[..count] {
+            let known = self.look_at_chunk(from, first, shard);
+            let shard_lock = from.shard_at(shard).lock();
+            let mut as_seen = true;
+            let mut moved = 0;
+            for (number, (header, hashes)) in (first..).zip(&known) {
                 let bucket = from.bucket(number);
-                if bucket.has(lane, &entry) {
-                    to.put(hash, &bucket.own_entry(lane))?;
-                    bucket.clear(lane);
+                // Under the same header the lanes have the same keys (H1).
+                if bucket.own_header() != *header {
+                    as_seen = false;
+                    continue;
                 }
+                for lane in bucket.used(*header) {
+                    match to.put_moved(hashes[lane], &bucket.own_entry(lane)) {
+                        Ok(at_home) => moved += usize::from(at_home),
+                        Err(error) => {
+                            // What is in S leaves T (G2, G8).
+                            let gone = bucket.used(*header).take_while(|other| *other != lane);
+                            gone.for_each(|other| bucket.clear(other));
+                            to.count_lanes_in(from.shard_at(shard), moved);
+                            return Err(error);
+                        }
+                    }
+                }
+                bucket.clear_all(*header);
             }
+            to.count_lanes_in(from.shard_at(shard), moved);
             if is_first {
                 Self::move_list(from, to, shard)?;
             }
-            let is_empty = |number| from.bucket(number).own_header().is_empty();
-            if (first..first + GROUP).all(is_empty) {
+            drop(shard_lock);
+            if as_seen {
                 return Ok(());
             }
         }
     }
 
-    /// Copies the entries of a chunk, and makes their hashes (G3).
-    fn copy_chunk(
-        &self,
-        from: &Table<K, V>,
-        first: usize,
-        shard: usize,
-        known: &mut [Known; MOST],
-    ) -> usize {
-        let mut count = 0;
-        for number in first..first + GROUP {
-            let (header, entries) = from.whole(number);
-            for lane in from.bucket(number).used(header) {
+    /// The headers of a chunk, and the hashes of what they name (G3).
+    #[inline(always)]
+    fn look_at_chunk(&self, from: &Table<K, V>, first: usize, shard: usize) -> [Seen; GROUP] {
+        let mut known = [(Header::NONE, [0; MOST_LANES]); GROUP];
+        for (place, seen) in known.iter_mut().enumerate() {
+            let bucket = from.bucket(first + place);
+            let (header, hashes) = seen;
+            *header = bucket.header();
+            for lane in bucket.used(*header) {
+                let Ok(entry) = bucket.read(*header, lane) else {
+                    // Another look later: nobody finds such a header who has the lock.
+                    *header = Header::BUSY;
+                    break;
+                };
                 // SAFETY: read at one moment.
-                let key = unsafe { Shape::<K, V>::key(&entries[lane]) };
-                let hash = from.hash_in(shard, self.hash(&key));
-                known[count] = (number, lane, hash, entries[lane]);
-                count += 1;
+                let key = unsafe { Shape::<K, V>::key(&entry) };
+                hashes[lane] = from.hash_in(shard, self.hash(&key));
             }
         }
-        count
+        known
     }
 
     /// Moves the list of a shard, whose lock is taken.

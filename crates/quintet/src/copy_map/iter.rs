@@ -17,6 +17,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
+use std::ops::RangeInclusive;
 
 /// The iterator of [`CopyMap::iter`].
 ///
@@ -33,14 +34,17 @@ pub struct Iter<'m, K, V, S = DefaultHashBuilder> {
 struct Walk<K, V> {
     /// The hash where it goes on.
     from: Option<u64>,
+    /// The last hash.
+    last: u64,
     /// What was met and not given out yet, with its hash.
     met: Vec<(u64, Entry)>,
     types: PhantomData<fn() -> (K, V)>,
 }
 
 impl<K: Plain + Hash + Eq, V: Plain> Walk<K, V> {
-    fn new() -> Self {
-        Self { from: Some(0), met: Vec::new(), types: PhantomData }
+    fn new(hashes: RangeInclusive<u64>) -> Self {
+        let (from, last) = (Some(*hashes.start()), *hashes.end());
+        Self { from, last, met: Vec::new(), types: PhantomData }
     }
 
     /// `core` is the same each time.
@@ -48,7 +52,7 @@ impl<K: Plain + Hash + Eq, V: Plain> Walk<K, V> {
         while self.met.is_empty() {
             let from = self.from?;
             let to = self.look(core, from);
-            self.from = to.checked_add(1);
+            self.from = to.checked_add(1).filter(|from| *from <= self.last);
         }
         let (_, entry) = self.met.pop()?;
         // SAFETY: read at one moment, or under the lock.
@@ -80,7 +84,7 @@ impl<K: Plain + Hash + Eq, V: Plain> Walk<K, V> {
         let Some(mut table) = core.root.follow(visit)? else { return Ok(u64::MAX) };
         let next = table.next().follow(visit)?;
         let bits = next.map_or(0, |next| next.plan().bits).max(table.plan().bits);
-        let to = from | u64::MAX >> bits.saturating_sub(GROUP_BITS);
+        let to = (from | u64::MAX >> bits.saturating_sub(GROUP_BITS)).min(self.last);
         loop {
             self.look_in(core, table, from, to);
             if !table.is_left() {
@@ -159,7 +163,13 @@ impl<K: Plain + Hash + Eq, V: Plain> Walk<K, V> {
 
 impl<'m, K: Plain + Hash + Eq, V: Plain, S> Iter<'m, K, V, S> {
     pub(super) fn new(map: &'m CopyMap<K, V, S>) -> Self {
-        Self { walk: Walk::new(), core: &map.core }
+        Self { walk: Walk::new(0..=u64::MAX), core: &map.core }
+    }
+
+    /// The walk through a range of hashes.
+    #[cfg(feature = "rayon")]
+    pub(super) fn of_range(map: &'m CopyMap<K, V, S>, hashes: RangeInclusive<u64>) -> Self {
+        Self { walk: Walk::new(hashes), core: &map.core }
     }
 }
 
@@ -227,7 +237,7 @@ pub struct IntoIter<K, V, S = DefaultHashBuilder> {
 
 impl<K: Plain + Hash + Eq, V: Plain, S> IntoIter<K, V, S> {
     pub(super) fn new(map: CopyMap<K, V, S>) -> Self {
-        Self { walk: Walk::new(), map }
+        Self { walk: Walk::new(0..=u64::MAX), map }
     }
 }
 

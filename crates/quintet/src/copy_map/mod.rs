@@ -5,6 +5,8 @@
 //! | `plain` | [`Plain`], and how an entry lies in words |
 //! | `bucket` | a header and its lanes: versioned reads and writes |
 //! | `table` | one table: homes, ways, lists |
+//! | `seek` | looking for a key in it |
+//! | `owner` | changing it, with the lock |
 //! | `spill` | the list of a shard |
 //! | `shard` | the writers' locks |
 //! | `core` | lookups along the chain of tables, and changes |
@@ -12,7 +14,7 @@
 //! | `grow` | when a table is left, and how everybody moves on |
 //! | `operations` | what each operation does, for every way in |
 //! | `methods`, `fallible` | the operations, written into the map, its handles and its guards |
-//! | `handle`, `iter`, `builder`, `stats`, `traits` | the rest of the public face |
+//! | `handle`, `iter`, `par`, `builder`, `stats`, `traits` | the rest of the public face |
 //!
 //! The page [`algorithm`] tells how it works.
 
@@ -29,7 +31,11 @@ mod handle;
 mod iter;
 mod methods;
 mod operations;
+mod owner;
+#[cfg(feature = "rayon")]
+mod par;
 mod plain;
+mod seek;
 mod shard;
 mod spill;
 mod stats;
@@ -47,6 +53,8 @@ pub use builder::CopyMapBuilder;
 pub use equivalent::Equivalent;
 pub use handle::{Handle, Pin};
 pub use iter::{Drain, IntoIter, Iter, Keys, Values};
+#[cfg(feature = "rayon")]
+pub use par::ParIter;
 #[cfg(feature = "bytemuck")]
 pub use plain::NoUninit;
 pub use plain::Plain;

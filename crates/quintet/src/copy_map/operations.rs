@@ -6,7 +6,7 @@
 
 use super::CopyMap;
 use super::core::Core;
-use super::plain::{Entry, Plain, Shape};
+use super::plain::Plain;
 use crate::reclaim::Access;
 use crate::region::AllocError;
 use crate::vocabulary::{Compute, Computed, Rejected};
@@ -117,7 +117,7 @@ where
 
     #[inline(always)]
     pub(super) fn get<Q: Hash + Equivalent<K> + ?Sized>(self, key: &Q) -> Option<V> {
-        self.core().get(self.access, key).map(value::<K, V>)
+        self.core().get(self.access, key)
     }
 
     #[inline(always)]
@@ -261,7 +261,7 @@ where
 
     /// Looks up a group of keys after the other, each answer given to `tell`.
     #[inline(always)]
-    fn each<Q: Hash + Equivalent<K>>(self, keys: &[Q], mut tell: impl FnMut(usize, Option<Entry>)) {
+    fn each<Q: Hash + Equivalent<K>>(self, keys: &[Q], mut tell: impl FnMut(usize, Option<V>)) {
         for (number, keys) in keys.chunks(GROUP).enumerate() {
             let hashes = self.ahead(keys, false, |key| self.core().hash(key));
             for (index, (key, hash)) in keys.iter().zip(hashes).enumerate() {
@@ -273,7 +273,7 @@ where
 
     pub(super) fn get_many<Q: Hash + Equivalent<K>>(self, keys: &[Q], values: &mut [Option<V>]) {
         assert_eq!(keys.len(), values.len(), "get_many needs one place per key");
-        self.each(keys, |index, found| values[index] = found.map(value::<K, V>));
+        self.each(keys, |index, found| values[index] = found);
     }
 
     pub(super) fn contains_many<Q: Hash + Equivalent<K>>(self, keys: &[Q], there: &mut [bool]) {
@@ -320,14 +320,6 @@ where
         let _ = self.core().shrink(&self.access.section());
         self.access.release();
     }
-}
-
-/// The value of an entry that was looked up.
-#[inline(always)]
-#[allow(clippy::needless_pass_by_value)] // for `map`
-pub(super) fn value<K: Plain, V: Plain>(entry: Entry) -> V {
-    // SAFETY: lookups give entries of one moment, as they were packed.
-    unsafe { Shape::<K, V>::value(&entry) }
 }
 
 /// What a key has for whom something was kept or stored.

@@ -3,7 +3,7 @@
 use super::iter::{Drain, ExtractIf, Iter, Keys, Values};
 use super::lend::{Show, exchanged, swapped};
 use super::pair::{Asked, Given, Key, Pair, Pairs, Value};
-use super::{Equivalent, HashMap};
+use super::{Equivalent, HashMap, Retired};
 use crate::hasher::DefaultHashBuilder;
 use crate::home::Home;
 use crate::item_set::{self, Offline};
@@ -296,6 +296,11 @@ impl<K: Key, V: Value, S: BuildHasher, A: Hold> Inside<'_, K, V, S, A> {
     /// [`HashMap::remove_entry`].
     pub fn remove_entry<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<(&K, &V)> {
         self.inner.remove(key).map(|pair| (&pair.key, &pair.value))
+    }
+
+    /// [`HashMap::take`]. This very guard, or the quiet handle until its next quiet point, keeps the value from being owned.
+    pub fn take<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<Retired<K, V>> {
+        self.inner.take_out(key).map(Retired::new)
     }
 
     /// [`HashMap::remove_if`].

@@ -8,6 +8,7 @@
 //! | `inside` | the same inside a section: [`Pin`], [`QuietHandle`], and plain references |
 //! | `entry` | what is asked of one key, carried out by the last call |
 //! | `flight`, `compute` | one maker for a value, and those who wait for it |
+//! | `retired` | [`Retired`]: what was taken out for good |
 //! | `set` | [`HashSet`]: the keys alone |
 //! | `exclusive` | what the only owner may do |
 //! | `iter`, `traits`, `serde`, `builder` | walks; what collections do, too; settings |
@@ -28,6 +29,9 @@ mod iter;
 mod lend;
 mod outside;
 mod pair;
+#[cfg(feature = "rayon")]
+mod par;
+mod retired;
 #[cfg(feature = "serde")]
 mod serde;
 mod set;
@@ -49,6 +53,9 @@ pub use iter::{
 };
 pub use lend::Ref;
 pub use pair::{Given, Key, Made, Name, ToKey, Value};
+#[cfg(feature = "rayon")]
+pub use par::{ParIter, ParKeys};
+pub use retired::{Retired, SetRetired, StillShared};
 pub use set::{HashSet, HashSetBuilder, SetHandle, SetInside, SetPin, SetQuietHandle};
 
 use crate::hasher::DefaultHashBuilder;

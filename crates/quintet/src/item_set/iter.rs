@@ -46,6 +46,22 @@ impl<P: Pointer> Iter<'_, P> {
     }
 }
 
+#[cfg(feature = "rayon")]
+impl<P: Pointer> Iter<'_, P> {
+    /// The table of an exact walk that has not begun, and its last step.
+    pub(super) fn into_range(self) -> (Option<NonNull<Table>>, usize) {
+        (self.table, self.end.unwrap_or(0))
+    }
+
+    /// A part of such a walk: the steps behind the first, up to the second.
+    ///
+    /// # Safety
+    /// The table comes from [`into_range`](Self::into_range) of a walk of the same items, and the access that it was made with is borrowed for as long as this lives.
+    pub(super) unsafe fn of_range(table: Option<NonNull<Table>>, steps: (usize, usize)) -> Self {
+        Self { table, step: steps.0, end: Some(steps.1), items: PhantomData }
+    }
+}
+
 impl<P: Pointer> Iter<'_, P> {
     /// The next item, as the set holds it.
     pub(crate) fn next_raw(&mut self) -> Option<NonNull<P::Item>> {

@@ -32,7 +32,10 @@ mod lend;
 mod many;
 mod modify;
 mod outside;
+mod own;
 mod owned;
+#[cfg(feature = "rayon")]
+mod par;
 mod places;
 mod plan;
 mod row;
@@ -65,7 +68,10 @@ pub use inside::{Inside, Offline, Pin, QuietHandle};
 pub use item::{Duplicate, Item, Keyed, Pointer};
 pub use iter::{Drain, DrainRefs, IntoIter, Iter, Refs};
 pub use lend::{MappedRef, Ref};
+pub(crate) use own::TakenOut;
 pub use owned::{ArcRef, Removed};
+#[cfg(feature = "rayon")]
+pub use par::ParIter;
 pub use stats::ItemSetStats;
 
 use self::core::Core;

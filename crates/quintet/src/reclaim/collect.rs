@@ -295,7 +295,7 @@ fn adopt(
 }
 
 /// Runs the barrier of a batch and returns its stamp. `None` if the barrier was refused: nothing may be freed (E6).
-fn seal(core: &Core, batch: &[Retired]) -> Option<u64> {
+pub(super) fn seal(core: &Core, batch: &[Retired]) -> Option<u64> {
     if batch.is_empty() {
         // What is kept has had its barrier (E5).
         return Some(0);
@@ -311,13 +311,13 @@ fn seal(core: &Core, batch: &[Retired]) -> Option<u64> {
 }
 
 /// The intervals of all seats that are inside, at one look.
-struct Scan {
+pub(super) struct Scan {
     inside: Vec<(u64, u64)>,
     floor: u64,
 }
 
 impl Scan {
-    fn of(core: &Core) -> Self {
+    pub(super) fn of(core: &Core) -> Self {
         sweep_after_fork(core);
         let mut scan = Self { inside: Vec::new(), floor: NEVER };
         core.roster.visit(|seat| {
@@ -333,7 +333,7 @@ impl Scan {
     }
 
     /// E1.
-    fn allows(&self, piece: &Retired) -> bool {
+    pub(super) fn allows(&self, piece: &Retired) -> bool {
         self.inside.iter().all(|&(lower, upper)| piece.retire < lower || piece.birth > upper)
     }
 }

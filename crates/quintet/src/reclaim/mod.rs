@@ -14,6 +14,7 @@
 //! | `local` | the calling thread's own seat, for `pin()` without a handle |
 //! | `collect` | sealing, scanning, freeing |
 //! | `light` | who announces without a fence, and the barrier this needs |
+//! | `parting` | [`Parting`]: a piece whose owner wants it back |
 //! | `retired` | [`Retired`]: one piece of garbage |
 //! | `reuse` | the memory of such pieces, for the next boxes |
 //!
@@ -101,6 +102,7 @@ mod handle;
 mod light;
 mod lists;
 mod local;
+mod parting;
 mod retired;
 mod reuse;
 mod seat;
@@ -118,5 +120,6 @@ pub use books::Books;
 pub use collect::{BATCH, BATCH_BYTES};
 pub use domain::{Backlog, Domain};
 pub use handle::{Handle, Offline, QuietHandle};
+pub(crate) use parting::Parting;
 pub use retired::{Freed, Retired};
 pub use section::{Brief, Check, Held, Peek, Section, Spot, Stay, Visit};

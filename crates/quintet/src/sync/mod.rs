@@ -10,6 +10,8 @@
 //! | [`six`] | [`Six`](six::Six): six tags and their items on one cache line |
 //! | [`latch`] | [`Latch`](latch::Latch): the lock of a line, in the line |
 //! | [`lazy`] | [`LazyArc`]: shared, and made at the first use |
+//! | [`weak`] | [`Weak`]: a reference that does not keep what it names |
+//! | [`later`] | wakes tasks after a while |
 //! | [`padded`] | [`CachePadded`]: one value, its own cache lines |
 //! | [`backoff`] | [`Backoff`]: spin, then yield |
 //! | [`fork`] | has this process been forked since? |
@@ -42,6 +44,7 @@ pub(crate) mod backoff;
 pub(crate) mod barrier;
 pub(crate) mod fork;
 pub(crate) mod latch;
+pub(crate) mod later;
 pub(crate) mod lazy;
 pub(crate) mod line;
 pub(crate) mod padded;
@@ -50,6 +53,7 @@ pub(crate) mod prefetch;
 pub(crate) mod quad;
 pub(crate) mod six;
 pub(crate) mod tags;
+pub(crate) mod weak;
 
 #[allow(unused_imports)] // a room uses what it needs; the list is the same for every backend
 pub(crate) use backend::{
@@ -60,7 +64,7 @@ pub(crate) use backend::{
 #[allow(unused_imports)]
 pub(crate) use {
     backoff::Backoff, barrier::Barrier, lazy::LazyArc, line::Line, padded::CachePadded,
-    pair::AtomicPair,
+    pair::AtomicPair, weak::Weak,
 };
 
 /// The machine's own atomics and mutex in every backend: for what lies in constants, and is too simple to be modelled. ThreadSanitizer sees through this mutex, and not through the waits of

@@ -7,7 +7,7 @@ use super::window::Window;
 use crate::race::crew::crew;
 use crate::race::family::{Bench, Measure, Role, Table, Workload};
 use quintet_rivals::general::{Access, BATCH, Map};
-use quintet_rivals::{Kind, Texts, Triples, Words};
+use quintet_rivals::{Digests, Kind, Texts, Triples, Words};
 
 const fn rate(
     name: &'static str,
@@ -51,6 +51,15 @@ pub(crate) const WIDE: &[Workload] = &[
     rate("update-24b", "wide", "update-24b", "overwrite 24 bytes: in place, or a new allocation per write?"),
     rate("mix90-24b", "half-wide", "mix90-24b", "mix90 with 24-byte values"),
     rate("grow-24b", "grow-wide", "grow-24b", "growth with entries of 32 bytes"),
+];
+
+/// What maps with keys of 16 bytes are measured by.
+#[rustfmt::skip]
+pub(crate) const DIGEST: &[Workload] = &[
+    rate("hit-key16", "digest", "hit-key16", "get by a key of 16 bytes: a digest, an address, a uuid"),
+    rate("update-key16", "digest", "update-key16", "overwrite a word under such a key"),
+    rate("mix90-key16", "half-digest", "mix90-key16", "mix90 with such keys"),
+    rate("grow-key16", "grow-digest", "grow-key16", "growth with entries of 24 bytes"),
 ];
 
 impl Table {
@@ -98,8 +107,16 @@ pub(crate) fn start_both<T: Kind, M: Map<T>, N: Map<Texts>>(
     }
 }
 
-/// The same with a map of 24-byte values in the stages of those.
-pub(crate) fn start_three<M: Map<Words>, W: Map<Triples>, N: Map<Texts>>(
+/// The same with a map of plain data in the stages of 24-byte values and of 16-byte keys.
+pub(crate) fn start_all<M: Map<Words>, W: Map<Triples>, D: Map<Digests>, N: Map<Texts>>(
+    stage: &str,
+    keys: u64,
+) -> Option<Box<dyn Bench>> {
+    start_plain::<M, W, D>(stage, keys).or_else(|| start_both::<Words, M, N>(stage, keys))
+}
+
+/// Starts maps of plain data: of words, of 24-byte values, of 16-byte keys.
+pub(crate) fn start_plain<M: Map<Words>, W: Map<Triples>, D: Map<Digests>>(
     stage: &str,
     keys: u64,
 ) -> Option<Box<dyn Bench>> {
@@ -107,7 +124,10 @@ pub(crate) fn start_three<M: Map<Words>, W: Map<Triples>, N: Map<Texts>>(
         "wide" => Some(Box::new(Steady::<Triples, W>::new(keys))),
         "half-wide" => Some(Box::new(Mixed::<Triples, W>::new(keys))),
         "grow-wide" => Some(Box::new(Grow::<Triples, W>::new())),
-        _ => start_both::<Words, M, N>(stage, keys),
+        "digest" => Some(Box::new(Steady::<Digests, D>::new(keys))),
+        "half-digest" => Some(Box::new(Mixed::<Digests, D>::new(keys))),
+        "grow-digest" => Some(Box::new(Grow::<Digests, D>::new())),
+        _ => start::<Words, M>(stage, keys),
     }
 }
 

@@ -62,7 +62,9 @@ impl<T: Kind, M: Map<T>> Mixed<T, M> {
 impl<T: Kind, M: Map<T>> Bench for Mixed<T, M> {
     fn round(&mut self, heat: &Heat, stint: Stint) -> Result<Sample, Wrong> {
         match heat.workload.name {
-            "mix90" | "mix90-str" | "mix90-24b" => self.run(heat, stint, 13, Law::Uniform),
+            "mix90" | "mix90-str" | "mix90-24b" | "mix90-key16" => {
+                self.run(heat, stint, 13, Law::Uniform)
+            }
             "mix90-zipf" => self.run(heat, stint, 13, Law::Zipf),
             "mix50" => self.run(heat, stint, 64, Law::Uniform),
             other => unreachable!("{other} is no workload of a half full map"),

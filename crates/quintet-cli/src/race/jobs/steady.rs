@@ -70,10 +70,12 @@ impl<T: Kind, M: Map<T>> Bench for Steady<T, M> {
         let update_alloc =
             |access: &mut M::Access<'_>, key: &T::Query, ()| access.update(key, make(key));
         match heat.workload.name {
-            "hit" | "hit-str" | "hit-24b" => self.run(heat, stint, Law::Uniform, |_| (), hit),
+            "hit" | "hit-str" | "hit-24b" | "hit-key16" => {
+                self.run(heat, stint, Law::Uniform, |_| (), hit)
+            }
             "hit-zipf" => self.run(heat, stint, Law::Zipf, |_| (), hit),
             "miss" => self.run(heat, stint, Law::Absent, |_| (), miss),
-            "update" | "update-str" | "update-24b" => {
+            "update" | "update-str" | "update-24b" | "update-key16" => {
                 self.run(heat, stint, Law::Uniform, make, update)
             }
             "update-zipf" => self.run(heat, stint, Law::Zipf, make, update),

@@ -5,7 +5,7 @@ use crate::hash_map::inside::{Inside, expect};
 use crate::hash_map::iter::{KeyRefs, Keys};
 use crate::hash_map::lend::{Ref, Show};
 use crate::hash_map::pair::{Key, Pair};
-use crate::hash_map::{Equivalent, Handle, HashMapStats};
+use crate::hash_map::{Equivalent, Handle, HashMapStats, Retired, SetRetired};
 use crate::hasher::DefaultHashBuilder;
 use crate::item_set::{self, MappedRef, Offline};
 use crate::reclaim::{self, Hold, Pinned};
@@ -18,7 +18,7 @@ use std::hash::{BuildHasher, Hash};
 pub struct SetHandle<'m, T: Key, S = DefaultHashBuilder>(pub(super) Handle<'m, T, (), S>);
 
 /// Access to a [`HashSet`] that is inside a section: the [`Inside`] of a set. What each operation does is told at [`HashSet`].
-pub struct SetInside<'m, T: Key, S, A>(pub(super) Inside<'m, T, (), S, A>);
+pub struct SetInside<'m, T: Key, S, A>(pub(in crate::hash_map) Inside<'m, T, (), S, A>);
 
 /// A guard: the [`Pin`](crate::hash_map::Pin) of a set.
 pub type SetPin<'m, T, S = DefaultHashBuilder> = SetInside<'m, T, S, Pinned<'m>>;
@@ -341,6 +341,21 @@ macro_rules! way {
             #[inline]
             pub fn remove<Q: ?Sized + Hash + Equivalent<T>>(&self, element: &Q) -> bool {
                 $just!(self, |pin| pin.remove(element).is_some())
+            }
+
+            /// Removes an element, and gives it back as its owner's: once nobody can be looking at it any more. See [`SetRetired`].
+            ///
+            /// ```
+            /// let names = quintet::HashSet::from(["ada".to_string()]);
+            /// let ada: String = names.take("ada").unwrap().wait().unwrap();
+            /// assert!(ada == "ada" && names.take("ada").is_none());
+            /// ```
+            pub fn take<Q>(&self, element: &Q) -> Option<SetRetired<T>>
+            where
+                Q: ?Sized + Hash + Equivalent<T>,
+            {
+                let taken = $just!(self, |pin| pin.take_out(element));
+                taken.map(|taken| SetRetired(Retired::new(taken)))
             }
 
             /// Removes an element if the closure agrees to the one that is there: `Ok` of what was removed, or of nothing if there was none, `Err` of what stays.
