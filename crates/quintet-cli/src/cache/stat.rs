@@ -200,7 +200,7 @@ fn object(seen: &Seen<'_>) -> Value {
 
 /// The text format of Prometheus, version 0.0.4.
 fn exposition(seen: &Seen<'_>) -> String {
-    let Seen { name, stats, processes, spaces, tiers, .. } = seen;
+    let Seen { name, stats, processes, spaces, tiers, policy, suspects: _ } = seen;
     let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let label = quoted(name);
     let mut text = String::new();

@@ -61,15 +61,15 @@ impl Ring {
     }
 
     /// Adds the entries that begin at these blocks, the oldest last.
-    pub(super) fn fill(&mut self, view: &View<'_>, blocks: impl Iterator<Item = u32>) {
+    pub(super) fn add_entries(&mut self, view: &View<'_>, blocks: impl Iterator<Item = u32>) {
         for block in blocks {
             let Ok(record) = view.memory.record(block) else { continue };
             let word = record.state();
             // ORDERING: Relaxed: a hint.
-            let tick = record.tick().load(Ordering::Relaxed) as u32;
+            let used = record.tick().load(Ordering::Relaxed);
             if word.state() == Some(RecordState::Live) {
                 let link = Link { record: block, generation: word.generation() };
-                self.0.push(Candidate { tick, link });
+                self.0.push(Candidate { used, link });
             }
         }
     }

@@ -309,7 +309,7 @@ impl<'a> View<'a> {
         }
         found.sort_unstable();
         let oldest = found.len().saturating_sub(KEPT);
-        ring.fill(self, found[oldest..].iter().map(|(_, block)| *block));
+        ring.add_entries(self, found[oldest..].iter().map(|(_, block)| *block));
     }
 
     /// Counts everything anew (A2).
