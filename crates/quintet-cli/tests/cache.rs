@@ -623,3 +623,33 @@ fn remove_asks_on_a_terminal() {
     on_terminal("y\n").expect("it started before");
     assert_eq!(cache.on("stat", &[]).status.code(), Some(2));
 }
+
+/// A namespace and each process are held to quotas, told of, and let go.
+#[test]
+fn quotas_are_set_shown_and_lifted() {
+    let cache = Cache::named("quota");
+    cache.ok("create", &["--capacity", "1MiB", "--quotas", "--tiers", "3"]);
+    cache.ok("quota", &["--namespace", "guests", "--entries", "1"]);
+    cache.ok("quota", &["--each-process", "--inserts", "500", "--bytes", "8KiB"]);
+    for key in ["a", "b", "c"] {
+        cache.ok("set", &[key, "x", "--namespace", "guests"]);
+    }
+    let shown = cache.ok("quota", &[]);
+    for word in ["guests", "(each process)", "(unnamed)", "500", "SUSPECTED"] {
+        assert!(shown.contains(word), "{word} in {shown}");
+    }
+    let stat = cache.ok("stat", &[]);
+    assert!(stat.contains("2 entries beyond their quotas"), "{stat}");
+    let stat = cache.ok("stat", &["--json"]);
+    assert!(stat.contains("\"quota_entries\":1") && stat.contains("\"suspects\":2"), "{stat}");
+    cache.ok("quota", &["--namespace", "guests", "--none"]);
+    let shown = cache.ok("quota", &["--namespace", "guests", "--json"]);
+    assert!(shown.contains("\"entries\":null") && shown.contains("\"held_entries\":1"), "{shown}");
+}
+
+/// A cache without accounts refuses a quota, and says what to do.
+#[test]
+fn a_cache_without_accounts_has_no_quotas() {
+    let cache = Cache::new("no-quota");
+    cache.refused(&["quota", &cache.name, "--entries", "1"], &["quotas"]);
+}

@@ -83,6 +83,14 @@ pub(crate) enum Verb {
     /// Put out the least recently used entries
     #[command(after_help = "Example:\n  quintet cache evict sessions --unused 1h")]
     Evict(EvictArgs),
+    /// Hold a namespace, or each process, to a quota; print what they are held to
+    #[command(
+        after_help = "What is beyond a quota leaves first, as soon as somebody needs the room; nothing is refused.\n\n\
+Examples:\n  quintet cache create sessions --capacity 64MiB --quotas\n  \
+quintet cache quota sessions --namespace guests --entries 10000\n  \
+quintet cache quota sessions --each-process --inserts 500 --bytes 8MiB\n  quintet cache quota sessions"
+    )]
+    Quota(QuotaArgs),
     /// Empty a namespace, or the whole cache, at once
     #[command(after_help = "Example:\n  quintet cache flush sessions --namespace drafts")]
     Flush(FlushArgs),
@@ -144,6 +152,37 @@ pub(crate) struct CreateArgs {
     /// With --tiers: what is used in an older tier moves to the first
     #[arg(long, requires = "tiers")]
     pub(crate) promote: bool,
+    /// Keep accounts, so that namespaces and processes can be held to quotas (see cache quota)
+    #[arg(long)]
+    pub(crate) quotas: bool,
+}
+
+/// Options of `cache quota`.
+#[derive(Debug, Args)]
+pub(crate) struct QuotaArgs {
+    /// The cache
+    pub(crate) name: String,
+    /// Whose quota: this namespace's [default: the one without a name]
+    #[arg(long, value_name = "NS")]
+    pub(crate) namespace: Option<String>,
+    /// Whose quota: that of every process, the same for each
+    #[arg(long, conflicts_with = "namespace")]
+    pub(crate) each_process: bool,
+    /// The most entries
+    #[arg(long, value_name = "N")]
+    pub(crate) entries: Option<u64>,
+    /// The most bytes, in whole blocks
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub(crate) bytes: Option<u64>,
+    /// The most inserts in a second
+    #[arg(long, value_name = "N")]
+    pub(crate) inserts: Option<u32>,
+    /// Lift the quota
+    #[arg(long, conflicts_with_all = ["entries", "bytes", "inserts"])]
+    pub(crate) none: bool,
+    /// One JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Whose keys are meant.

@@ -62,6 +62,9 @@ pub(super) fn create(args: &CreateArgs) -> Result<Exit, Fail> {
     if let Some(policy) = args.policy {
         builder = builder.policy(policy);
     }
+    if args.quotas {
+        builder = builder.quotas();
+    }
     // Written before there is a cache: what cannot be noted is not made.
     let note = match (&args.path, &place) {
         (Some(_), Place::Path(path)) => Some(Note::prepare(name, path)?),

@@ -5,6 +5,7 @@ mod keys;
 mod manage;
 mod more;
 mod place;
+mod quota;
 mod space;
 mod stat;
 mod top;
@@ -37,6 +38,7 @@ pub(crate) fn run(args: &CacheArgs) -> Result<Exit, Fail> {
         Verb::Top(args) => top::run(args),
         Verb::Check(args) => manage::check(args),
         Verb::Evict(args) => manage::evict(args),
+        Verb::Quota(args) => quota::run(args),
         Verb::Flush(args) => manage::flush(args),
         Verb::Remove(args) => manage::remove(args),
         Verb::Ls(args) => manage::ls(args),

@@ -22,6 +22,7 @@ pub(super) fn run(args: &StatArgs) -> Result<Exit, Fail> {
         spaces: spaces(&cache),
         tiers: tiers(&cache),
         policy: cache.policy(),
+        suspects: cache.suspects(),
     };
     match (args.json, args.prometheus) {
         (true, _) => say(&object(&seen).to_string()),
@@ -39,6 +40,7 @@ struct Seen<'s> {
     spaces: Vec<NamespaceStats>,
     tiers: Vec<TierStats>,
     policy: Policy,
+    suspects: u64,
 }
 
 /// What each tier holds, if there are several.
@@ -73,6 +75,39 @@ pub(super) fn tier_lines(tiers: &[TierStats]) -> Vec<String> {
         return Vec::new();
     }
     std::iter::once(paint(&head, Tone::Bold)).chain(rows).collect()
+}
+
+/// A line for each process, under a head.
+pub(super) fn process_lines(processes: &[Attached]) -> Vec<String> {
+    let head = format!(
+        "{:>8}{:>9}{:>14}{:>12}{:>12}{:>12}{:>12}  {:<9}  PROCESS",
+        "PID", "HANDLES", "HITS", "MISSES", "INSERTS", "EVICTED", "STORED", "ROLES"
+    );
+    let row = |process: &Attached| {
+        // Elsewhere the number is somebody else's here.
+        let title = match process.here {
+            true => std::fs::read_to_string(format!("/proc/{}/comm", process.pid)),
+            false => Ok("in another pid namespace".to_owned()),
+        };
+        let title = title.unwrap_or_default();
+        let roles = match process.roles.is_empty() {
+            true => "-".to_owned(),
+            false => process.roles.to_string(),
+        };
+        let holds = process.holds.map_or(String::new(), |holds| {
+            format!(", has {} entries, {}", count(holds.entries), size(holds.bytes))
+        });
+        let [hits, misses, inserts, evicted] =
+            [process.hits, process.misses, process.inserts, process.evicted].map(count);
+        let stored = size(process.stored_bytes);
+        format!(
+            "{:>8}{:>9}{hits:>14}{misses:>12}{inserts:>12}{evicted:>12}{stored:>12}  {roles:<9}  {}{holds}",
+            process.pid,
+            process.handles,
+            title.trim_end()
+        )
+    };
+    std::iter::once(paint(&head, Tone::Bold)).chain(processes.iter().map(row)).collect()
 }
 
 /// What each namespace holds, if there are any with a name.
@@ -122,7 +157,7 @@ fn figures(stats: &CacheStats, processes: &[Attached]) -> Vec<Figure> {
 
 /// One object, `pids` included.
 fn object(seen: &Seen<'_>) -> Value {
-    let Seen { name, stats, processes, spaces, tiers, policy } = seen;
+    let Seen { name, stats, processes, spaces, tiers, policy, suspects } = seen;
     let mut object = serde_json::Map::new();
     object.insert("cache".to_owned(), (*name).into());
     for (figure, _, _, value) in figures(stats, processes) {
@@ -133,9 +168,24 @@ fn object(seen: &Seen<'_>) -> Value {
     let pids: Vec<u32> = processes.iter().map(|process| process.pid).collect();
     object.insert("policy".to_owned(), policy.name().into());
     object.insert("pids".to_owned(), pids.into());
+    object.insert("suspects".to_owned(), (*suspects).into());
+    let process = |it: &Attached| {
+        json!({"pid": it.pid, "here": it.here, "handles": it.handles, "hits": it.hits,
+               "misses": it.misses, "inserts": it.inserts, "removes": it.removes,
+               "evicted": it.evicted, "demoted": it.demoted, "delivered": it.delivered,
+               "stored_bytes": it.stored_bytes, "roles": it.roles.to_string(),
+               "held_entries": it.holds.map(|holds| holds.entries),
+               "held_bytes": it.holds.map(|holds| holds.bytes),
+               "suspected": it.holds.map(|holds| holds.suspected)})
+    };
+    object.insert("members".to_owned(), processes.iter().map(process).collect());
     let space = |space: &NamespaceStats| {
-        let NamespaceStats { name, entries, bytes, hits, .. } = space;
-        json!({"namespace": name, "entries": entries, "bytes": bytes, "hits": hits})
+        let NamespaceStats { name, entries, bytes, hits, quota, holds, .. } = space;
+        json!({"namespace": name, "entries": entries, "bytes": bytes, "hits": hits,
+               "quota_entries": quota.entries, "quota_bytes": quota.bytes,
+               "quota_inserts_per_second": quota.inserts_per_second,
+               "held_entries": holds.map(|holds| holds.entries),
+               "suspected": holds.map(|holds| holds.suspected)})
     };
     object.insert("namespaces".to_owned(), spaces.iter().map(space).collect());
     let tier = |tier: &TierStats| {
@@ -150,7 +200,7 @@ fn object(seen: &Seen<'_>) -> Value {
 
 /// The text format of Prometheus, version 0.0.4.
 fn exposition(seen: &Seen<'_>) -> String {
-    let Seen { name, stats, processes, spaces, tiers, policy } = seen;
+    let Seen { name, stats, processes, spaces, tiers, policy, suspects: _ } = seen;
     let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let label = quoted(name);
     let mut text = String::new();
@@ -201,7 +251,7 @@ fn exposition(seen: &Seen<'_>) -> String {
 
 /// A page for people.
 fn page(seen: &Seen<'_>) -> String {
-    let Seen { name, stats, processes, spaces, tiers, policy } = seen;
+    let Seen { name, stats, processes, spaces, tiers, policy, suspects } = seen;
     let used = stats.used_blocks * stats.block_bytes;
     let pids: Vec<String> = processes.iter().map(|process| process.pid.to_string()).collect();
     let rows = [
@@ -243,8 +293,15 @@ fn page(seen: &Seen<'_>) -> String {
     for (label, value) in rows {
         let _ = writeln!(text, "{label:<15}{value}");
     }
-    if !tiers.is_empty() {
-        let _ = writeln!(text, "\n{}", tier_lines(tiers).join("\n"));
+    if *suspects > 0 {
+        let _ =
+            writeln!(text, "{:<15}{} entries beyond their quotas", "suspects", count(*suspects));
+    }
+    let members = if processes.is_empty() { Vec::new() } else { process_lines(processes) };
+    for lines in [tier_lines(tiers), members] {
+        if !lines.is_empty() {
+            let _ = writeln!(text, "\n{}", lines.join("\n"));
+        }
     }
     if !spaces.is_empty() {
         let head = format!("{:<24}{:>14}{:>12}{:>14}", "NAMESPACE", "ENTRIES", "BYTES", "HITS");

@@ -175,16 +175,7 @@ fn frame(name: &str, before: &Glance, now: &Glance) -> Vec<String> {
         lines.extend(super::stat::tier_lines(&now.tiers));
     }
     lines.push(String::new());
-    lines.push(paint(&format!("{:>8}  {:>7}  PROCESS", "PID", "HANDLES"), Tone::Bold));
-    for process in &now.processes {
-        // Elsewhere the number is somebody else's here.
-        let title = match process.here {
-            true => std::fs::read_to_string(format!("/proc/{}/comm", process.pid)),
-            false => Ok("in another pid namespace".to_owned()),
-        };
-        let title = title.unwrap_or_default();
-        lines.push(format!("{:>8}  {:>7}  {}", process.pid, process.handles, title.trim_end()));
-    }
+    lines.extend(super::stat::process_lines(&now.processes));
     lines.push(String::new());
     lines.push(paint("q ends", Tone::Dim));
     lines

@@ -66,6 +66,8 @@ pub(crate) enum Point {
     Time,
     Sweep,
     Maintain,
+    /// A count of a quota, or who pays for an entry.
+    Account,
     /// Loads of a get: points for interleaving only.
     ReadControl,
     ReadCell,

@@ -1,7 +1,7 @@
 //! How a cache is made.
 
 use super::TierCache;
-use super::layout::{FORMAT, MAX_SPACES, Reserved, SEAT_BYTES, SPACE_WORDS, Sizes};
+use super::layout::{FORMAT, MAX_SPACES, PROCESS_WORDS, Reserved, SEAT_BYTES, SPACE_WORDS, Sizes};
 use super::policy::Policy;
 use crate::region::shm::{Access, MAX_PROCESSES, Place, SLOT_BYTES, SegmentError};
 use crate::tier_cache::memory::MAX_TIERS;
@@ -26,6 +26,7 @@ pub struct CacheBuilder {
     tiers: Option<u32>,
     promotes: bool,
     policy: Option<Policy>,
+    quotas: bool,
     access: Option<Access>,
     any_size: bool,
     any_owner: bool,
@@ -160,6 +161,23 @@ impl CacheBuilder {
         self
     }
 
+    /// Accounts are kept of what each namespace and each process has in the cache, so that they can be held to quotas
+    /// ([`TierCache::set_quota`]). Takes 8 bytes per block and 64 per namespace and process, and stores take a little longer.
+    ///
+    /// ```
+    /// use quintet::cache::{Quota, TierCache};
+    ///
+    /// let cache = TierCache::builder().capacity(1 << 20).quotas().create_sealed()?;
+    /// let guests = cache.namespace("guests")?;
+    /// cache.set_quota(guests, Quota::default().entries(100))?;
+    /// assert_eq!(cache.quota(guests).entries, Some(100));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn quotas(mut self) -> Self {
+        self.quotas = true;
+        self
+    }
+
     /// Values can be leased, that is read where they lie ([`Handle::lease`](super::Handle::lease)); stores take a little longer.
     pub fn leases(mut self) -> Self {
         self.leases = true;
@@ -196,7 +214,8 @@ impl CacheBuilder {
 
     /// Sizes without blocks, in so many bytes.
     fn empty(&self, capacity: usize) -> Sizes {
-        let fair = (capacity / SHARE / (SEAT_BYTES + SLOT_BYTES)).clamp(FEWEST, MOST) as u32;
+        let each = SEAT_BYTES + SLOT_BYTES + PROCESS_WORDS * 8;
+        let fair = (capacity / SHARE / each).clamp(FEWEST, MOST) as u32;
         Sizes {
             format: FORMAT,
             buckets: 1,
@@ -214,6 +233,7 @@ impl CacheBuilder {
             tiers: self.tiers.unwrap_or(1).clamp(1, MAX_TIERS as u32),
             promotes: self.promotes,
             policy: self.policy.unwrap_or_default(),
+            quotas: self.quotas,
             reserved: Reserved::NONE,
         }
     }
@@ -333,6 +353,7 @@ impl CacheBuilder {
             ("tiers", self.tiers.map(u64::from), sizes.tiers as u64),
             ("promotion", flag(self.promotes), sizes.promotes as u64),
             ("policy", self.policy.map(Policy::number), sizes.policy.number()),
+            ("quotas", flag(self.quotas), sizes.quotas as u64),
             ("mode", access, cache.mode() as u64),
         ];
         let differs =

@@ -235,6 +235,11 @@ impl Watch {
         Self { left: 1, stride: 1, looked: 0 }
     }
 
+    /// The second of the last look.
+    pub(super) fn second(&self) -> u32 {
+        (self.looked / 1000) as u32
+    }
+
     fn look(&mut self, now: u64) {
         let took = now.wrapping_sub(self.looked);
         self.looked = now;

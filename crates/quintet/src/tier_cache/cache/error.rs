@@ -37,6 +37,8 @@ pub enum CacheError {
     NoNamespace,
     /// The cache was made without leases, or the handle holds as many as it can.
     NoLeases,
+    /// The cache was made without quotas.
+    NoQuotas,
     /// The calling thread computes the value itself, further out: it would wait for ever.
     Nested,
     /// The sink refused an entry, which therefore stays.
@@ -67,6 +69,7 @@ impl CacheError {
             Self::Format(_) => 14,
             Self::Corrupt(_) => 15,
             Self::Unjoined(_) => 16,
+            Self::NoQuotas => 17,
         }
     }
 }
@@ -109,6 +112,7 @@ impl fmt::Display for CacheError {
             Self::NoLeases => out.write_str(
                 "no lease: create the cache with leases, or end one of this handle's first",
             ),
+            Self::NoQuotas => out.write_str("no quotas: create the cache with quotas"),
             Self::Nested => out.write_str(
                 "nested: this thread is computing the value already; do not ask for it inside its own computation",
             ),

@@ -11,11 +11,12 @@
 //! **L5.** A hit stores its tick into the record only; the array may be behind, never ahead. Who considers an entry whose array word is behind
 //! brings that up to date and looks again. So the first of a stretch, in the order of the array, that is not behind is its oldest.
 //! Where uses are counted instead (see [`policy`](super::policy)) the array has the only order there is.
-//! **L6.** In a cache with tiers a victim comes from the oldest tier that has one. The array says which tier an entry lies in, as far as it knows.
+//! **L6.** Entries beyond the quota of whoever they belong to come before all others. In a cache with tiers a victim comes from the oldest tier that has one. The array says which tier an entry lies in, as far as it knows.
 
 use super::block::Block;
 use super::error::CacheError;
 use super::handle::Handle;
+use super::quota::SUSPECTS;
 use super::stats::Count;
 use super::view::{Age, DEADLINE_MS, Global, View};
 use crate::sync::Ordering;
@@ -57,6 +58,20 @@ impl Ring {
 
     pub(super) fn last(&self) -> Option<Link> {
         self.0.last().map(|candidate| candidate.link)
+    }
+
+    /// Adds the entries that begin at these blocks, the oldest last.
+    pub(super) fn add_entries(&mut self, view: &View<'_>, blocks: impl Iterator<Item = u32>) {
+        for block in blocks {
+            let Ok(record) = view.memory.record(block) else { continue };
+            let word = record.state();
+            // ORDERING: Relaxed: a hint.
+            let used = record.tick().load(Ordering::Relaxed);
+            if word.state() == Some(RecordState::Live) {
+                let link = Link { record: block, generation: word.generation() };
+                self.0.push(Candidate { used, link });
+            }
+        }
     }
 
     /// The oldest that is not a hole.
@@ -349,8 +364,11 @@ impl Handle<'_> {
         }
     }
 
-    /// The next victim of all tiers, the oldest first, and its tier (L6).
+    /// The next victim, and the ring it comes from: a suspect, or of all tiers the oldest first (L6).
     pub(super) fn oldest_victim(&mut self, shunned: &[u32]) -> Option<(Link, usize)> {
+        if let Some(suspect) = self.next_suspect(shunned) {
+            return Some((suspect, SUSPECTS));
+        }
         let view = self.view;
         let tiers = view.memory.tiers();
         // A tier that counts as empty is looked through only if no other has one.

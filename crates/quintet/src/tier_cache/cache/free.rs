@@ -280,6 +280,9 @@ impl<'a> View<'a> {
         if let Some(age) = self.ages.get(link.record as usize) {
             store_hint(Point::Age, age, 0);
         }
+        if self.sizes.quotas {
+            self.drop_payer(link.record, word.state() == Some(RecordState::Live));
+        }
         if self.sizes.leases {
             store(point, record.word(), word.freed().prepared(LIMBO).0);
             self.leave_limbo(link);

@@ -4,6 +4,7 @@ use super::TierCache;
 use super::clock::Watch;
 use super::error::CacheError;
 use super::evict::Ring;
+use super::quota::SUSPECTS;
 use super::read::{Hit, Nothing, Part, Target, Tried};
 use super::spaces::Space;
 use super::stats::Count;
@@ -14,7 +15,7 @@ use crate::tier_cache::MapError;
 use crate::tier_cache::map;
 use crate::tier_cache::memory::MAX_TIERS;
 use crate::tier_cache::plan::Want;
-use crate::tier_cache::word::InputHash;
+use crate::tier_cache::word::{InputHash, Owner};
 use std::time::Duration;
 
 /// What an insert did beside storing the value.
@@ -38,8 +39,17 @@ pub struct Handle<'c> {
     pub(super) reported: u64,
     pub(super) blocks: Vec<u32>,
     pub(super) cursor: u32,
-    /// Victims in waiting, of each tier.
-    pub(super) rings: [Ring; MAX_TIERS],
+    /// The process it belongs to.
+    pub(super) owner: Owner,
+    /// Victims in waiting, of each tier, and those that leave first.
+    pub(super) rings: [Ring; SUSPECTS + 1],
+    /// Entries of a namespace and of this process that may have to become suspects.
+    pub(super) offenders: [Ring; 2],
+    pub(super) quota_hand: usize,
+    /// Looks for suspects since the last that found one.
+    pub(super) vain_looks: usize,
+    /// When this handle last counted the accounts anew.
+    pub(super) audited: u64,
     /// Blocks that came into each tier, less those that went, that not everybody knows of.
     pub(super) unreported: [i64; MAX_TIERS],
     pub(super) expiry_hand: usize,
@@ -58,6 +68,8 @@ impl<'c> Handle<'c> {
     pub(super) fn new(cache: &'c TierCache, inner: map::Handle<'c>) -> Self {
         let view = cache.view();
         view.set_claiming(inner.number, false);
+        let owner = view.memory.seat(inner.number).map_or(Owner::NOBODY, |seat| seat.owner());
+        view.join(inner.number, owner);
         view.mark_time();
         // Handles begin their searches for free blocks far from one another.
         let cursor = inner.number as u64 * view.sizes.blocks as u64 / view.sizes.seats as u64;
@@ -70,7 +82,12 @@ impl<'c> Handle<'c> {
             reported,
             blocks: Vec::new(),
             cursor: cursor as u32,
+            owner,
             rings: Default::default(),
+            offenders: Default::default(),
+            quota_hand: cursor as usize,
+            vain_looks: 0,
+            audited: 0,
             unreported: [0; MAX_TIERS],
             expiry_hand: cursor as usize,
             forced_out: 0,
@@ -269,6 +286,10 @@ impl<'c> Handle<'c> {
             self.view.count(self.inner.number, Count::Sets, 1);
             Inserted { replaced: placed.replaced, evicted: self.forced_out + forced }
         });
+        if let (true, Ok(placed)) = (self.view.sizes.quotas, placed) {
+            let blocks = self.view.sizes.blocks_for(entry.key.len(), entry.value.len());
+            self.charge(placed.link, entry.space, blocks);
+        }
         if self.view.memory.tiers() > 1 && report.is_ok() {
             self.settle_tiers();
         }
@@ -307,6 +328,7 @@ impl Drop for Handle<'_> {
         if self.inner.begin_read().is_ok() {
             self.report_hits();
             self.report_tiers();
+            self.tell_process();
             let kept = self.inner.kept.drain(..).chain(self.blocks.drain(..));
             kept.for_each(|block| self.view.offer_kept(block));
             if self.view.sizes.leases {

@@ -12,13 +12,18 @@ pub(super) const KIND: u64 = u64::from_le_bytes(*b"tiercach");
 ///
 /// | format | |
 /// |---|---|
-/// | 1, 2 | of earlier versions, refused |
-/// | 3 | everything that is described here, with room for stores ([`Reserved`]) |
-pub(super) const FORMAT: u64 = 3;
+/// | 1 to 3 | of earlier versions, refused |
+/// | 4 | everything that is described here, with room for stores ([`Reserved`]) |
+pub(super) const FORMAT: u64 = 4;
 /// The longest key.
 pub const MAX_KEY: usize = 64 << 10;
-/// Words of statistics per seat.
-pub(super) const STAT_WORDS: usize = 32;
+/// Words of statistics per seat: what it counted, and from [`STAT_BASE`] on what that was when it was taken.
+pub(super) const STAT_WORDS: usize = 48;
+pub(super) const STAT_BASE: usize = 32;
+/// Words of a process: see [`members`](super::members).
+pub(super) const PROCESS_WORDS: usize = 16;
+/// Words of an account: see [`quota`](super::quota).
+pub(super) const ACCOUNT_WORDS: usize = 8;
 /// The most namespaces, the unnamed one included.
 pub(super) const MAX_SPACES: u32 = if MODEL { 2 } else { 65_536 };
 /// Words of a namespace: see [`spaces`](super::spaces).
@@ -93,7 +98,7 @@ pub(super) const fn wanted(any_owner: bool) -> Wanted<'static> {
     Wanted { kind: KIND, formats: (FORMAT, FORMAT), fields: &ANY, any_owner }
 }
 
-/// The sizes of a cache, all recorded in its header. The field `tiers` has their number in bits 7..0, promotion in bit 8; all tiers have the same
+/// The sizes of a cache, all recorded in its header. The field `tiers` has their number in bits 7..0, promotion in bit 8, accounts in bit 9; all tiers have the same
 /// buckets, and one control word for each of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sizes {
@@ -119,6 +124,8 @@ pub(crate) struct Sizes {
     pub(crate) promotes: bool,
     /// Who leaves when room is needed.
     pub(crate) policy: Policy,
+    /// Accounts are kept, so that there can be quotas.
+    pub(crate) quotas: bool,
     pub(crate) reserved: Reserved,
 }
 
@@ -137,7 +144,7 @@ impl Sizes {
         .map(u64::from);
         let [evicts, leases, sums] = [self.evicts, self.leases, self.sums].map(u64::from);
         let Reserved { store } = self.reserved;
-        let tiers = self.tiers as u64 | (self.promotes as u64) << 8;
+        let tiers = self.tiers as u64 | (self.promotes as u64) << 8 | (self.quotas as u64) << 9;
         [
             buckets,
             blocks,
@@ -186,6 +193,7 @@ impl Sizes {
             sums: fields[14] != 0,
             // An unknown one is told below: it would be written back as another.
             policy: Policy::of_number(fields[15]).unwrap_or_default(),
+            quotas: fields[10] & 1 << 9 != 0,
         };
         sizes.geometry().verify()?;
         // Whatever else would be written back differs from what a creator writes.
@@ -256,14 +264,17 @@ pub(super) struct Offsets {
     pub(super) globals: usize,
     pub(super) seats: usize,
     pub(super) stats: usize,
+    pub(super) members: usize,
     pub(super) leases: usize,
     pub(super) spaces: usize,
+    pub(super) accounts: usize,
     pub(super) marks: usize,
     pub(super) summary: usize,
     pub(super) bits: usize,
     pub(super) ages: usize,
     pub(super) sums: usize,
     pub(super) policy: usize,
+    pub(super) payers: usize,
     /// Kept for stores: empty.
     #[allow(dead_code)]
     pub(super) versions: usize,
@@ -285,6 +296,16 @@ impl Sizes {
     /// Words of the sums: one for each block, since each has its own writer.
     pub(super) fn sum_words(self) -> usize {
         if self.sums { self.blocks as usize } else { 0 }
+    }
+
+    /// Words that say who pays for an entry: one for each block, where accounts are kept.
+    pub(super) fn payer_words(self) -> usize {
+        if self.quotas { self.blocks as usize } else { 0 }
+    }
+
+    /// Accounts: of each namespace, of each process, and the limits of all processes.
+    pub(super) fn accounts(self) -> usize {
+        if self.quotas { self.spaces as usize + self.processes as usize + 1 } else { 0 }
     }
 
     /// Words that mark the passing of time.
@@ -309,14 +330,17 @@ impl Sizes {
             globals: array(GLOBAL_WORDS * 8),
             seats: array(seats * SEAT_WORDS * 8),
             stats: array(seats * STAT_WORDS * 8),
+            members: array(self.processes as usize * PROCESS_WORDS * 8),
             leases: array(seats * SEAT_LEASES * 8),
             spaces: array(self.spaces as usize * SPACE_WORDS * 8),
+            accounts: array(self.accounts() * ACCOUNT_WORDS * 8),
             marks: array(self.marks() * 8),
             summary: array(self.summary_words() * 8),
             bits: array(self.bit_words() * 8),
             ages: array(self.blocks as usize * 8),
             sums: array(self.sum_words() * 8),
             policy: array(self.policy_words() * 8),
+            payers: array(self.payer_words() * 8),
             versions: array(self.reserved.versions(self.blocks as usize)),
             controls: array(self.buckets as usize * 8),
             cells: array(self.cells() * size_of::<AtomicPair>()),

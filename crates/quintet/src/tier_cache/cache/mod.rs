@@ -18,6 +18,7 @@
 //! | `pool`, `outside` | handles for whoever has none; the operations of the cache itself |
 //! | `ops`, `many`, `scan`, `typed`, `tagged` | conditional stores, batches, scans, typed fronts, values that say what they are |
 //! | `spaces`, `flight`, `lease`, `maintain` | namespaces, single flight, pinned values, the optional thread |
+//! | `members`, `quota` | what each process did and does for all; who is held to how much |
 //! | `sweep` | orphans and outlived entries |
 //! | `tiers` | who moves down when, and up; what each tier holds |
 //! | `clock`, `stats`, `hash`, `error` | what their names say |
@@ -40,11 +41,13 @@ mod layout;
 mod lease;
 mod maintain;
 mod many;
+mod members;
 mod ops;
 mod outside;
 mod policy;
 mod pool;
 mod quick;
+mod quota;
 mod read;
 mod reader;
 mod scan;
@@ -80,9 +83,11 @@ pub use flight::{Begun, Flight};
 pub use handle::{Handle, Inserted};
 pub use layout::MAX_KEY;
 pub use lease::Lease;
-pub use maintain::{Maintained, Maintenance};
+pub use maintain::{Maintained, Maintenance, Roles};
+pub use members::{Attached, Holding};
 pub use outside::OwnedHandle;
 pub use policy::Policy;
+pub use quota::Quota;
 pub use reader::Reader;
 pub use scan::{Scan, ScanPage, ScannedEntry};
 pub use sink::{Departed, EvictionSink};
@@ -94,12 +99,12 @@ pub use tiers::TierStats;
 #[cfg(feature = "serde")]
 pub use typed::{Format, TypedHandle};
 
-use crate::region::shm::{Peer, Segment, Shape};
+use crate::region::shm::{Segment, Shape};
 use crate::tier_cache::MapError;
 use crate::tier_cache::map::{Map, Upper};
 use crate::tier_cache::shared::{settle, verify_machine};
 use crate::tier_cache::step::{Point, add};
-use crate::tier_cache::word::{Link, Owner};
+use crate::tier_cache::word::Link;
 use alarm::Alarm;
 use layout::{FIELDS, KIND, Sizes, wanted};
 use pool::Pool;
@@ -122,18 +127,6 @@ impl Drop for TierCache {
     fn drop(&mut self) {
         self.pool.drain().into_iter().for_each(|parked| parked.leave(self));
     }
-}
-
-/// A process that is attached to a cache.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Attached {
-    /// Its id, in its own pid namespace.
-    pub pid: u32,
-    /// It lives in the caller's pid namespace, where its id means the same.
-    pub here: bool,
-    /// Its handles that can write.
-    pub handles: u32,
 }
 
 impl std::fmt::Debug for TierCache {
@@ -316,20 +309,6 @@ impl TierCache {
         }
         self.map().recover()?;
         Ok(self.view().sweep_orphans()?)
-    }
-
-    /// The processes that take part: those that took a handle, unless they are proved dead. Who only reads does not show.
-    pub fn processes(&self) -> Vec<Attached> {
-        let view = self.view();
-        let owner = |number| view.memory.seat(number).map_or(Owner::NOBODY, |seat| seat.owner());
-        let owners: Vec<Owner> = (0..view.sizes.seats).map(owner).collect();
-        let alive = |peer: Peer| {
-            let dead = self.segment.is_dead(peer.slot as usize, peer.incarnation);
-            let me = Owner::new(peer.slot, peer.incarnation);
-            let handles = owners.iter().filter(|owner| **owner == me).count() as u32;
-            (!dead).then_some(Attached { pid: peer.pid, here: peer.here, handles })
-        };
-        self.segment.processes().into_iter().filter_map(alive).collect()
     }
 
     /// Its name was removed: those who have it go on, nobody else comes.

@@ -23,6 +23,7 @@ fn sizes(blocks: u32, buckets: u32) -> Sizes {
         tiers: 1,
         promotes: false,
         policy: Default::default(),
+        quotas: false,
         reserved: Reserved::NONE,
         spaces: 1,
         sums: false,

@@ -23,6 +23,8 @@ use super::error::CacheError;
 use super::handle::Handle;
 use super::hash::hash;
 use super::layout::{MAX_SPACES, SPACE_WORDS};
+use super::members::Holding;
+use super::quota::Quota;
 use super::read::words_of;
 use super::reader::Reader;
 use super::stats::Count;
@@ -95,6 +97,10 @@ pub struct NamespaceStats {
     pub bytes: u64,
     /// Lookups that found their key. Handles report them a few milliseconds late, and those that are killed not all.
     pub hits: u64,
+    /// What it is held to.
+    pub quota: Quota,
+    /// What it has within that, where accounts are kept ([`CacheBuilder::quotas`](super::CacheBuilder::quotas)).
+    pub holds: Option<Holding>,
 }
 
 const STATE: usize = 0;
@@ -216,6 +222,7 @@ impl<'a> View<'a> {
             store(Point::Space, place, word);
         }
         store(Point::Space, &slot[HITS], 0);
+        self.open_space_account(number);
         let generation = self.space_generation(number).wrapping_add(1);
         store(Point::Space, &slot[LIFE], life(generation, generation));
         store(Point::Space, &slot[STATE], hash | IN_USE);
@@ -358,7 +365,10 @@ impl TierCache {
             let (entries, bytes) = counts.get(number as usize).copied().unwrap_or_default();
             // ORDERING: Relaxed: a count.
             let hits = view.slot(number).get(HITS).map_or(0, |word| word.load(Ordering::Relaxed));
-            NamespaceStats { name, namespace, entries, bytes, hits }
+            let account = view.account_of_space(number);
+            let (holds, quota) =
+                account.map_or((None, Quota::default()), |(holds, quota)| (Some(holds), quota));
+            NamespaceStats { name, namespace, entries, bytes, hits, quota, holds }
         };
         self.namespaces().into_iter().map(stats).collect()
     }

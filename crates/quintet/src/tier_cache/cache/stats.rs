@@ -22,7 +22,8 @@ pub(super) enum Count {
     SinkErrors = 9,
     Waits = 10,
     Computed = 11,
-    TakenBlocks = 12,
+    /// Blocks of stored entries beyond their first.
+    Further = 12,
     Refused = 13,
     /// Lookups that found their key in a tier but the first: one word for each tier, the first one's not used.
     TierHits = 14,
@@ -121,6 +122,13 @@ impl View<'_> {
         }
     }
 
+    /// What a seat has counted for a tier.
+    pub(super) fn counted_in(&self, seat: u32, what: Count, tier: usize) -> u64 {
+        let word = self.stats.get(seat as usize * STAT_WORDS + what as usize + tier);
+        // ORDERING: Relaxed: a count with one writer.
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
     pub(super) fn total_in(&self, what: Count, tier: usize) -> u64 {
         let counts = self.stats.iter().skip(what as usize + tier).step_by(STAT_WORDS);
         // ORDERING: Relaxed: counts.
@@ -129,9 +137,7 @@ impl View<'_> {
 
     /// What a seat has counted.
     pub(super) fn counted(&self, seat: u32, what: Count) -> u64 {
-        let word = self.stats.get(seat as usize * STAT_WORDS + what as usize);
-        // ORDERING: Relaxed: a count with one writer.
-        word.map_or(0, |word| word.load(Ordering::Relaxed))
+        self.counted_in(seat, what, 0)
     }
 
     pub(super) fn set_claiming(&self, seat: u32, claiming: bool) {

@@ -300,6 +300,15 @@ impl Handle<'_> {
         }
     }
 
+    /// Moves an entry as far down as it goes.
+    pub(super) fn sink_to_the_last_tier(&mut self, link: Link) {
+        for _ in 1..self.view.memory.tiers() {
+            if !matches!(self.shift(link, Way::Down, None), Ok(Moved::Yes)) {
+                break;
+            }
+        }
+    }
+
     /// A use moves an entry to the first tier, if nobody holds its bucket. If not, another use will.
     #[cold]
     pub(super) fn promote(&mut self, link: Link) {

@@ -38,14 +38,18 @@ pub(super) enum Global {
     Orphans = 33,
     /// Orphan sweeps.
     Sweeps = 34,
-    /// The process that runs the maintenance thread.
+    /// The process that maintains, ahead of need; those that demote and that deliver come behind the next.
     Maintainer = 48,
     /// The process that makes or removes a namespace.
     Naming = 49,
+    Demoter = 50,
+    Deliverer = 51,
     /// Blocks of the first tier; each further one has its word on the next line.
     TierBlocks = 64,
     /// Milliseconds after which maintenance moves an unused entry down a tier; 0 for never.
     Cooling = 65,
+    /// Entries of those who exceed their quotas, as far as is known: they leave first.
+    Suspects = 66,
 }
 
 /// The unit of deadlines in the array of ages.
@@ -109,8 +113,10 @@ pub(super) struct View<'a> {
     pub(super) memory: Memory<'a>,
     pub(super) globals: &'a [AtomicU64],
     pub(super) stats: &'a [AtomicU64],
+    pub(super) members: &'a [AtomicU64],
     pub(super) leases: &'a [AtomicU64],
     pub(super) spaces: &'a [AtomicU64],
+    pub(super) accounts: &'a [AtomicU64],
     pub(super) marks: &'a [AtomicU64],
     pub(super) summary: &'a [AtomicU64],
     pub(super) bits: &'a [AtomicU64],
@@ -120,6 +126,7 @@ pub(super) struct View<'a> {
     pub(super) policy: &'a [AtomicU64],
     /// A use leaves the tick that all processes share: the usual case.
     pub(super) plain: bool,
+    pub(super) payers: &'a [AtomicU64],
 }
 
 impl std::fmt::Debug for View<'_> {
@@ -150,8 +157,10 @@ impl<'a> View<'a> {
             memory,
             globals: words(at.globals, GLOBAL_WORDS)?,
             stats: words(at.stats, seats * STAT_WORDS)?,
+            members: words(at.members, sizes.processes as usize * PROCESS_WORDS)?,
             leases: words(at.leases, seats * SEAT_LEASES)?,
             spaces: words(at.spaces, sizes.spaces as usize * SPACE_WORDS)?,
+            accounts: words(at.accounts, sizes.accounts() * ACCOUNT_WORDS)?,
             marks: words(at.marks, sizes.marks())?,
             summary: words(at.summary, sizes.summary_words())?,
             bits: words(at.bits, sizes.bit_words())?,
@@ -159,6 +168,7 @@ impl<'a> View<'a> {
             sums: words(at.sums, sizes.sum_words())?,
             policy: words(at.policy, sizes.policy_words())?,
             plain: sizes.policy == Policy::Lru && sizes.pace != 0,
+            payers: words(at.payers, sizes.payer_words())?,
         })
     }
 

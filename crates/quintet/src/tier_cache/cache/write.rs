@@ -86,7 +86,12 @@ impl<'c> Handle<'c> {
                         wait.pause()?;
                     }
                 }
-                (done, _) => return done,
+                (done, _) => {
+                    if need > 1 && matches!(done, Ok(Ok(_))) {
+                        self.view.count(self.inner.number, Count::Further, need as u64 - 1);
+                    }
+                    return done;
+                }
             }
         }
         Err(CacheError::Busy)
@@ -206,6 +211,9 @@ impl<'c> Handle<'c> {
         let of_value = !Space::is_flight(entry.space.number());
         let order = view.order_of_new(of_value.then_some(entry.input), tick);
         view.set_age(first, order, entry.expiry, 0);
+        if view.sizes.quotas {
+            view.set_payer(first, entry.space, self.owner, self.blocks.len());
+        }
         Ok(Some(head))
     }
 

@@ -97,7 +97,7 @@ fn is_read(name: &str, format: u64, further: impl FnOnce(&mut Handle<'_>)) {
 /// Caches of earlier versions are refused, and the text says what to do; nothing of them is changed.
 #[test]
 fn older_formats_are_refused_with_advice() {
-    for (name, format) in [("cache-1.txt", 1), ("cache-2.txt", 2)] {
+    for (name, format) in [("cache-1.txt", 1), ("cache-2.txt", 2), ("cache-3.txt", 3)] {
         let place = copy_of(name);
         let Place::Path(path) = &place else { unreachable!() };
         let before = std::fs::read(path).unwrap();
@@ -108,7 +108,7 @@ fn older_formats_are_refused_with_advice() {
         ] {
             let error = opened.unwrap_err();
             assert!(
-                matches!(error, OpenError::Segment(SegmentError::Format { found, wanted: 3 }) if found == format),
+                matches!(error, OpenError::Segment(SegmentError::Format { found, wanted: 4 }) if found == format),
                 "{error:?}"
             );
             let text = error.to_string();
@@ -120,7 +120,7 @@ fn older_formats_are_refused_with_advice() {
 }
 
 #[test]
-fn format_3_is_read() {
+fn format_4_is_read() {
     if std::env::var("QUINTET_WRITE_FIXTURE").is_ok() {
         let place = Place::Path(std::env::temp_dir().join("quintet-fixture"));
         let _ = TierCache::unlink(&place);
@@ -139,17 +139,17 @@ fn format_3_is_read() {
         drop(cache);
         let Place::Path(path) = &place else { unreachable!() };
         let bytes = std::fs::read(path).unwrap();
-        std::fs::write(fixture("cache-3.txt"), text_of(&bytes)).unwrap();
+        std::fs::write(fixture("cache-4.txt"), text_of(&bytes)).unwrap();
         TierCache::unlink(&place).unwrap();
     }
-    is_read("cache-3.txt", 3, |handle| {
+    is_read("cache-4.txt", 4, |handle| {
         assert_eq!(handle.evict_unused(Duration::ZERO, 5).unwrap().len(), 5);
     });
 }
 
 #[test]
 fn fixtures_are_written_as_they_are_read() {
-    for name in ["cache-1.txt", "cache-2.txt", "cache-3.txt"] {
+    for name in ["cache-1.txt", "cache-2.txt", "cache-3.txt", "cache-4.txt"] {
         let text = std::fs::read_to_string(fixture(name)).unwrap();
         let bytes: Vec<u8> = words_of(&text).iter().flat_map(|word| word.to_le_bytes()).collect();
         assert_eq!(words_of(&text_of(&bytes)), words_of(&text));
@@ -161,7 +161,7 @@ fn fixtures_are_written_as_they_are_read() {
 fn other_formats_are_refused_by_name() {
     use std::os::unix::fs::FileExt;
     for (word, field) in [(2, "format"), (3, "kind"), (4, "format"), (1, "endianness")] {
-        let place = copy_of("cache-3.txt");
+        let place = copy_of("cache-4.txt");
         let Place::Path(path) = &place else { unreachable!() };
         let file = std::fs::File::options().write(true).open(path).unwrap();
         file.write_at(&77u64.to_le_bytes(), word * 8).unwrap();

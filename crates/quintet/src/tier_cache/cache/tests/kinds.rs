@@ -4,6 +4,7 @@ use super::crashes::{OPERATIONS, Operation, set_up, set_up_tiers};
 use super::world::{declare_dead, small, tiny_of};
 use crate::tier_cache::cache::*;
 use crate::tier_cache::step::{Fate, Point, with_fate};
+use crate::tier_cache::word::Owner;
 use std::collections::HashSet;
 
 type Kinds = HashSet<Point>;
@@ -142,7 +143,7 @@ fn every_kind_of_store_is_a_place_to_die() {
     for (tiers, make) in [(1, set_up as fn(_, _) -> _), (3, set_up_tiers)] {
         let mut kinds = Kinds::new();
         for (_, operation) in OPERATIONS {
-            die(&mut kinds, &|| make(small().leases(), 64), *operation, &|_, _| {});
+            die(&mut kinds, &|| make(small().leases().quotas(), 64), *operation, &|_, _| {});
         }
         dies_while_it_comes(&mut kinds, &|| make(small(), 64));
         dies_while_it_goes(&mut kinds, &|| make(small(), 64));

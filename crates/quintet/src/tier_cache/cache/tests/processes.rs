@@ -112,6 +112,10 @@ fn child() {
                 report(&number.to_string());
             }
         }
+        "count" => super::members::work(&cache),
+        "serve" => super::members::serve(&cache, words[2]),
+        "attack" => super::quotas::attack(&cache),
+        "flood" => super::quotas::flood(&cache),
         "fork" => fork_in_child(&cache),
         "maintain" => {
             let stop = crate::sync::AtomicBool::new(false);

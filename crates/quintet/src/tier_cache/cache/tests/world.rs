@@ -1,6 +1,7 @@
 //! Caches for tests.
 
 use crate::tier_cache::cache::*;
+use crate::tier_cache::word::Owner;
 
 /// About a thousand blocks.
 pub(super) fn small() -> CacheBuilder {
