@@ -66,6 +66,10 @@ pub(crate) enum Point {
     Time,
     Sweep,
     Maintain,
+    /// The book of a bucket: its last version and that of an entry, its watermark, its lease.
+    Version,
+    Watermark,
+    BucketLease,
     /// Loads of a get: points for interleaving only.
     ReadControl,
     ReadCell,

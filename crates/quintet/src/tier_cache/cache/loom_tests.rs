@@ -2,7 +2,7 @@
 //! flight against who takes it over. Caches of one to three blocks and one bucket.
 
 use super::flight::Start;
-use super::layout::{FORMAT, Reserved};
+use super::layout::{FORMAT, Stored};
 use super::*;
 use crate::sync::{Arc, AtomicU64, Ordering, thread};
 use crate::tier_cache::word::RecordState;
@@ -23,7 +23,7 @@ fn sizes(blocks: u32) -> Sizes {
         tiers: 1,
         promotes: false,
         policy: Default::default(),
-        reserved: Reserved::NONE,
+        store: Stored::NONE,
         spaces: 1,
         sums: false,
     }

@@ -30,7 +30,7 @@ pub struct Maintained {
 }
 
 impl View<'_> {
-    fn free_blocks(&self) -> usize {
+    pub(super) fn free_blocks(&self) -> usize {
         // ORDERING: Relaxed: an estimate.
         self.bits.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
     }
@@ -78,13 +78,13 @@ impl Handle<'_> {
 impl TierCache {
     /// This process is the elected one, or has just been elected: nobody living was.
     fn is_maintainer(&self) -> bool {
-        let Some(me) = Peers::me(&self.segment) else { return false };
+        let Some(me) = Peers::me(&*self.segment) else { return false };
         let view = self.view();
         let word = view.global(Global::Maintainer);
         // ORDERING: Acquire; partner: the exchange of the last one.
         let elected = Owner(word.load(Ordering::Acquire));
         elected == me
-            || (elected == Owner::NOBODY || Peers::is_dead(&self.segment, elected))
+            || (elected == Owner::NOBODY || Peers::is_dead(&*self.segment, elected))
                 && exchange(Point::Maintain, word, elected.0, me.0)
     }
 
@@ -124,7 +124,7 @@ struct Office<'c>(&'c TierCache);
 impl Drop for Office<'_> {
     fn drop(&mut self) {
         // A forked child is somebody else, and was not elected.
-        if let Some(me) = Peers::me(&self.0.segment) {
+        if let Some(me) = Peers::me(&*self.0.segment) {
             exchange(Point::Maintain, self.0.view().global(Global::Maintainer), me.0, 0);
         }
     }

@@ -18,6 +18,8 @@ mod processes;
 mod semantics;
 mod sinks;
 mod spaces;
+#[cfg(feature = "lmdb")]
+mod stored;
 mod sums;
 mod tiers;
 mod windows;
