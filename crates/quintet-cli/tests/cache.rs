@@ -653,3 +653,43 @@ fn a_cache_without_accounts_has_no_quotas() {
     let cache = Cache::new("no-quota");
     cache.refused(&["quota", &cache.name, "--entries", "1"], &["quotas"]);
 }
+
+/// Every command goes through the store: what one evicts another finds, and what one removes nobody finds.
+#[test]
+fn a_store_takes_what_leaves_and_gives_it_back() {
+    let cache = Cache::named("store");
+    std::fs::create_dir_all(&cache.state).unwrap();
+    let path = cache.state.join("store").display().to_string();
+    let store = format!("lmdb:{path}?size=64MiB&sync=none");
+    let name = cache.name.clone();
+    cache.fine(&["create", &name, "--capacity", "1MiB", "--store", &store]);
+    // More than fits, by processes that end at once.
+    let value = "v".repeat(1000);
+    for part in 0..4 {
+        let keys: Vec<String> = (0..500).map(|number| format!("key{part}-{number}")).collect();
+        let pairs: Vec<&str> = keys.iter().flat_map(|key| [key.as_str(), &value]).collect();
+        cache.ok("mset", &pairs);
+    }
+    for key in ["key0-0", "key1-7", "key3-499"] {
+        assert_eq!(cache.ok("get", &[key]), value, "{key}");
+    }
+    assert!(cache.ok("evict", &["--count", "100000"]).contains("evicted"));
+    assert_eq!(cache.ok("scan", &[]), "");
+    assert_eq!(cache.ok("get", &["key2-3"]), value);
+    cache.ok("del", &["key2-3"]);
+    cache.ok("evict", &["--count", "100000"]);
+    assert_eq!(cache.on("get", &["key2-3"]).status.code(), Some(1));
+    assert_eq!(cache.on("del", &["key2-3"]).status.code(), Some(1));
+    let stat = json(&cache.ok("stat", &["--json"]));
+    assert!(stat["store_writes"].as_u64().unwrap() >= 2000, "{stat}");
+    assert!(stat["store_hits"].as_u64().unwrap() >= 2, "{stat}");
+    assert_eq!((&stat["store_drops"], &stat["store_queue"]), (&0.into(), &0.into()), "{stat}");
+    assert_eq!(stat["store"]["closed"], Value::Null, "{stat}");
+    let page = cache.ok("stat", &[]);
+    assert!(page.contains("store writes") && page.contains(&format!("lmdb:{path}")), "{page}");
+    let other = Cache::named("store-refused");
+    let create = ["create", &other.name, "--capacity", "1MiB", "--store"];
+    other.refused(&[&create[..], &["mysql://h"]].concat(), &["mysql", "lmdb:PATH"]);
+    other.refused(&[&create[..], &["redis://127.0.0.1:1"]].concat(), &["store"]);
+    assert_eq!(other.on("stat", &[]).status.code(), Some(2), "nothing was made");
+}

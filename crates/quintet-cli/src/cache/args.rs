@@ -22,6 +22,9 @@ pub(crate) struct CacheArgs {
     /// Use a cache that another user made: whoever made it can change what is in it
     #[arg(long, global = true)]
     pub(crate) any_owner: bool,
+    /// With --any-owner: open the store that such a cache names, too
+    #[arg(long, global = true)]
+    pub(crate) any_store: bool,
 }
 
 /// The subcommands.
@@ -155,6 +158,22 @@ pub(crate) struct CreateArgs {
     /// Keep accounts, so that namespaces and processes can be held to quotas (see cache quota)
     #[arg(long)]
     pub(crate) quotas: bool,
+    /// Where entries go that leave, and are looked for then: none, lmdb:PATH?size=8GiB, or redis://HOST:PORT[,HOST:PORT...]. Credentials are taken from the address or QUINTET_STORE_USER and
+    /// QUINTET_STORE_PASSWORD, and never recorded [default: none]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) store: Option<String>,
+    /// With --store: find what earlier caches, and other machines, left there
+    #[arg(long, requires = "store")]
+    pub(crate) adopt_store: bool,
+    /// With --store: keep in memory what is found there
+    #[arg(long, requires = "store")]
+    pub(crate) keep_found: bool,
+    /// With --store: keep in memory that a key is not there either
+    #[arg(long, requires = "store")]
+    pub(crate) keep_absent: bool,
+    /// With --store: where that does not keep up, drop entries instead of waiting
+    #[arg(long, requires = "store")]
+    pub(crate) drop_when_behind: bool,
 }
 
 /// Options of `cache quota`.

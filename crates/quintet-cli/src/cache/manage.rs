@@ -6,7 +6,7 @@ use super::place::{others, place, printable, refused, unopened};
 use super::units::size;
 use crate::fail::{Exit, Fail};
 use crate::ui::{Tone, count, paint, say};
-use quintet::cache::{Access, OpenError, Place, SegmentError, TierCache};
+use quintet::cache::{Access, CacheBuilder, OpenError, Place, SegmentError, TierCache};
 use serde_json::json;
 use std::io::{self, IsTerminal};
 use std::os::unix::fs::MetadataExt;
@@ -64,6 +64,26 @@ pub(super) fn create(args: &CreateArgs) -> Result<Exit, Fail> {
     }
     if args.quotas {
         builder = builder.quotas();
+    }
+    if let Some(store) = &args.store {
+        builder = builder.store(store).map_err(|error| {
+            let what = format!("cannot create {name:?} with that store");
+            Fail::misuse(
+                what,
+                error.to_string(),
+                "give --store none, lmdb:PATH or redis://HOST:PORT",
+            )
+        })?;
+    }
+    type Choice = (bool, fn(CacheBuilder) -> CacheBuilder);
+    let choices: [Choice; 4] = [
+        (args.adopt_store, CacheBuilder::adopt_store),
+        (args.keep_found, CacheBuilder::keep_found),
+        (args.keep_absent, CacheBuilder::keep_absent),
+        (args.drop_when_behind, CacheBuilder::drop_when_behind),
+    ];
+    for (_, choose) in choices.into_iter().filter(|(chosen, _)| *chosen) {
+        builder = choose(builder);
     }
     // Written before there is a cache: what cannot be noted is not made.
     let note = match (&args.path, &place) {

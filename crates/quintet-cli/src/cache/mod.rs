@@ -18,7 +18,7 @@ use args::Verb;
 
 /// Runs a subcommand.
 pub(crate) fn run(args: &CacheArgs) -> Result<Exit, Fail> {
-    place::allow_any_owner(args.any_owner);
+    place::allow_any_owner(args.any_owner, args.any_store);
     match &args.verb {
         Verb::Create(args) => manage::create(args),
         Verb::Set(args) => keys::set(args),

@@ -118,20 +118,23 @@ pub(super) fn names() -> Vec<String> {
 }
 
 static ANY_OWNER: AtomicBool = AtomicBool::new(false);
+static ANY_STORE: AtomicBool = AtomicBool::new(false);
 
-/// From now on caches of other users are used as well.
-pub(super) fn allow_any_owner(allowed: bool) {
+/// From now on caches of other users are used as well, and the stores they name.
+pub(super) fn allow_any_owner(allowed: bool, stores: bool) {
     // ORDERING: Relaxed: set once, by the only thread.
     ANY_OWNER.store(allowed, Ordering::Relaxed);
+    ANY_STORE.store(stores, Ordering::Relaxed);
 }
 
 /// What every cache is asked for.
 pub(super) fn builder() -> CacheBuilder {
     // ORDERING: Relaxed, as above.
-    match ANY_OWNER.load(Ordering::Relaxed) {
+    let builder = match ANY_OWNER.load(Ordering::Relaxed) {
         true => TierCache::builder().any_owner(),
         false => TierCache::builder(),
-    }
+    };
+    if ANY_STORE.load(Ordering::Relaxed) { builder.any_store() } else { builder }
 }
 
 /// Attaches to write.
@@ -247,6 +250,11 @@ pub(super) fn unopened(name: &str, error: &OpenError) -> Fail {
             format!("{name:?} cannot name a cache"),
             "a name has 1 to 200 characters and no slash, and does not end in .lock",
             "give a plain name, or the path of a regular file",
+        ),
+        OpenError::Store(error) => Fail::misuse(
+            format!("no store for {name:?}"),
+            error.to_string(),
+            "start the store, or give another --store",
         ),
         OpenError::Segment(SegmentError::Abandoned(_)) | OpenError::Damaged(_) => Fail::misuse(
             what,

@@ -5,7 +5,9 @@ use super::place::{look, others};
 use super::units::size;
 use crate::fail::{Exit, Fail};
 use crate::ui::{Tone, count, paint, say};
-use quintet::cache::{Attached, CacheStats, NamespaceStats, Policy, TierCache, TierStats};
+use quintet::cache::{
+    Attached, CacheStats, NamespaceStats, Policy, StoreState, TierCache, TierStats,
+};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -23,6 +25,7 @@ pub(super) fn run(args: &StatArgs) -> Result<Exit, Fail> {
         tiers: tiers(&cache),
         policy: cache.policy(),
         suspects: cache.suspects(),
+        store: cache.store_state(),
     };
     match (args.json, args.prometheus) {
         (true, _) => say(&object(&seen).to_string()),
@@ -41,6 +44,7 @@ struct Seen<'s> {
     tiers: Vec<TierStats>,
     policy: Policy,
     suspects: u64,
+    store: Option<StoreState>,
 }
 
 /// What each tier holds, if there are several.
@@ -137,6 +141,23 @@ fn figures(stats: &CacheStats, processes: &[Attached]) -> Vec<Figure> {
         ),
         ("recovered_blocks", true, "Blocks of dead processes found", stats.orphans as f64),
         ("sweeps", true, "Searches for such blocks", stats.sweeps as f64),
+        ("store_hits", true, "Lookups that the store answered", stats.store_hits as f64),
+        (
+            "store_misses",
+            true,
+            "Lookups that the store could not answer",
+            stats.store_misses as f64,
+        ),
+        ("store_writes", true, "Records put into the store", stats.store_writes as f64),
+        ("store_queue", false, "Entries on their way to the store", stats.store_queue as f64),
+        ("store_errors", true, "Operations of the store that failed", stats.store_errors as f64),
+        ("store_drops", true, "Entries dropped instead of stored", stats.store_drops as f64),
+        (
+            "store_refused",
+            true,
+            "Values of the store that were too old",
+            stats.store_refused as f64,
+        ),
         ("entries", false, "Entries", stats.entries as f64),
         ("load", false, "Blocks in use per block", stats.load()),
         (
@@ -157,7 +178,7 @@ fn figures(stats: &CacheStats, processes: &[Attached]) -> Vec<Figure> {
 
 /// One object, `pids` included.
 fn object(seen: &Seen<'_>) -> Value {
-    let Seen { name, stats, processes, spaces, tiers, policy, suspects } = seen;
+    let Seen { name, stats, processes, spaces, tiers, policy, suspects, store } = seen;
     let mut object = serde_json::Map::new();
     object.insert("cache".to_owned(), (*name).into());
     for (figure, _, _, value) in figures(stats, processes) {
@@ -187,6 +208,11 @@ fn object(seen: &Seen<'_>) -> Value {
                "held_entries": holds.map(|holds| holds.entries),
                "suspected": holds.map(|holds| holds.suspected)})
     };
+    if let Some(StoreState { address, closed, last_error, left_alone, .. }) = store {
+        let state = json!({"address": address, "closed": closed, "last_error": last_error,
+                           "left_alone": left_alone});
+        object.insert("store".to_owned(), state);
+    }
     object.insert("namespaces".to_owned(), spaces.iter().map(space).collect());
     let tier = |tier: &TierStats| {
         let TierStats { entries, bytes, hits, demoted, oldest, newest, .. } = tier;
@@ -200,7 +226,7 @@ fn object(seen: &Seen<'_>) -> Value {
 
 /// The text format of Prometheus, version 0.0.4.
 fn exposition(seen: &Seen<'_>) -> String {
-    let Seen { name, stats, processes, spaces, tiers, policy, suspects: _ } = seen;
+    let Seen { name, stats, processes, spaces, tiers, policy, .. } = seen;
     let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let label = quoted(name);
     let mut text = String::new();
@@ -249,9 +275,36 @@ fn exposition(seen: &Seen<'_>) -> String {
     text
 }
 
+/// What is to be known of a store.
+fn store_rows(state: &StoreState, stats: &CacheStats) -> Vec<(&'static str, String)> {
+    let mut rows = vec![
+        ("store", state.address.clone()),
+        (
+            "store hits",
+            format!("{}, {} misses", count(stats.store_hits), count(stats.store_misses)),
+        ),
+        (
+            "store writes",
+            format!("{}, {} under way", count(stats.store_writes), count(stats.store_queue)),
+        ),
+        (
+            "store errors",
+            format!(
+                "{}, {} entries dropped, {} values too old",
+                count(stats.store_errors),
+                count(stats.store_drops),
+                count(stats.store_refused)
+            ),
+        ),
+    ];
+    rows.extend(state.closed.clone().map(|why| ("store closed", why)));
+    rows.extend(state.last_error.clone().map(|why| ("last error", why)));
+    rows
+}
+
 /// A page for people.
 fn page(seen: &Seen<'_>) -> String {
-    let Seen { name, stats, processes, spaces, tiers, policy, suspects } = seen;
+    let Seen { name, stats, processes, spaces, tiers, policy, suspects, store } = seen;
     let used = stats.used_blocks * stats.block_bytes;
     let pids: Vec<String> = processes.iter().map(|process| process.pid.to_string()).collect();
     let rows = [
@@ -291,6 +344,9 @@ fn page(seen: &Seen<'_>) -> String {
     ];
     let mut text = paint(name, Tone::Bold) + "\n";
     for (label, value) in rows {
+        let _ = writeln!(text, "{label:<15}{value}");
+    }
+    for (label, value) in store.iter().flat_map(|state| store_rows(state, stats)) {
         let _ = writeln!(text, "{label:<15}{value}");
     }
     if *suspects > 0 {

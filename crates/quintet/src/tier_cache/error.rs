@@ -1,5 +1,6 @@
 //! What can go wrong, and what to do.
 
+use super::store::StoreError;
 use crate::region::shm::SegmentError;
 use std::fmt;
 
@@ -76,6 +77,8 @@ pub enum OpenError {
     Map(MapError),
     /// The content of a segment from another boot does not hold together.
     Damaged(String),
+    /// The store of a new cache could not be opened.
+    Store(StoreError),
 }
 
 impl fmt::Display for OpenError {
@@ -83,6 +86,7 @@ impl fmt::Display for OpenError {
         match self {
             Self::Segment(error) => error.fmt(out),
             Self::Map(error) => error.fmt(out),
+            Self::Store(error) => error.fmt(out),
             Self::Damaged(what) => {
                 write!(
                     out,

@@ -31,6 +31,8 @@ pub(crate) const MAX_HELD: usize = 6;
 pub const RECORD_WORDS: usize = 4;
 /// Words of a seat, padded to whole cache lines.
 pub const SEAT_WORDS: usize = 128;
+/// Words of a bucket's book, in a map below a cache with a store: watermark, last version, lease, not used.
+pub(crate) const BOOK_WORDS: usize = 4;
 /// Tiers that a seat can count apart.
 pub const MAX_TIERS: usize = 4;
 /// An intent has room for so many control words and stores.
@@ -95,6 +97,8 @@ pub struct Memory<'a> {
     cells: &'a [AtomicPair],
     records: &'a [AtomicU64],
     seats: &'a [AtomicU64],
+    /// A book for each bucket, then a version for each record; empty where there is no store.
+    books: &'a [AtomicU64],
 }
 
 impl std::fmt::Debug for Memory<'_> {
@@ -102,6 +106,11 @@ impl std::fmt::Debug for Memory<'_> {
         out.debug_struct("Memory").field("geometry", &self.geometry).finish_non_exhaustive()
     }
 }
+
+// Places of a book's words.
+pub(crate) const WATERMARK: usize = 0;
+pub(crate) const LAST_VERSION: usize = 1;
+pub(crate) const BUCKET_LEASE: usize = 2;
 
 // Places of a seat's words.
 const OWNER: usize = 0;
@@ -153,7 +162,33 @@ impl<'a> Memory<'a> {
             "arrays must have the sizes of the geometry"
         );
         let (shift, tiers) = (words.trailing_zeros(), tiers as u32);
-        Self { geometry, shift, tiers, controls, cells, records, seats }
+        Self { geometry, shift, tiers, controls, cells, records, seats, books: &[] }
+    }
+
+    /// The same with books and versions, none or all of them.
+    pub(crate) fn with_books(self, books: &'a [AtomicU64]) -> Self {
+        let Geometry { buckets, records, .. } = self.geometry;
+        let all = buckets as usize * BOOK_WORDS + records as usize;
+        assert!(books.is_empty() || books.len() == all, "books must have the geometry's sizes");
+        Self { books, ..self }
+    }
+
+    /// The book of a bucket, where there is a store.
+    pub(crate) fn book(&self, bucket: u32) -> Option<&'a [AtomicU64; BOOK_WORDS]> {
+        let from = bucket as usize * BOOK_WORDS;
+        self.books.get(from..from + BOOK_WORDS)?.try_into().ok()
+    }
+
+    /// The version of a record, where there is a store.
+    pub(crate) fn version_word(&self, record: u32) -> Option<&'a AtomicU64> {
+        let from = self.geometry.buckets as usize * BOOK_WORDS;
+        self.books.get(from + record as usize)
+    }
+
+    /// The last version that a bucket gave out.
+    pub(crate) fn last_version(&self, bucket: u32) -> u64 {
+        // ORDERING: Acquire; partner: the Release store of whoever gave it out under the control word.
+        self.book(bucket).map_or(0, |book| book[LAST_VERSION].load(Ordering::Acquire))
     }
 
     /// How many tiers.

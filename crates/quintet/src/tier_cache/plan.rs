@@ -154,6 +154,8 @@ pub(crate) enum Want {
     Absent,
     Present,
     Exactly(Link),
+    /// Absent, and the bucket has given out no version since this one.
+    Since(u64),
 }
 
 /// What a record with the right hash turns out to be.

@@ -104,6 +104,11 @@ pub(crate) fn plan(
             Want::Present if present.is_none() => Err(absent),
             Want::Exactly(_) if present.is_none() => Err(absent),
             Want::Exactly(link) if !is(link) => Err(exists),
+            Want::Since(last)
+                if found.is_some() || memory.last_version(probe.input.bucket()) != last =>
+            {
+                Err(absent)
+            }
             _ => planner.place(probe, found, task),
         },
         _ => Err(absent),

@@ -112,7 +112,8 @@ impl SharedMap {
         let fields: [_; 4] = std::array::from_fn(|at| (FIELDS[at], values[at] as u64));
         let body = offsets(geometry).end;
         let processes = PROCESSES;
-        let shape = Shape { kind: KIND, format: FORMAT, fields: &fields, processes, body };
+        let shape =
+            Shape { kind: KIND, format: FORMAT, fields: &fields, processes, note: "", body };
         Self::enter(create(&shape)?)
     }
 

@@ -68,6 +68,10 @@ pub(crate) enum Point {
     Maintain,
     /// A count of a quota, or who pays for an entry.
     Account,
+    /// The book of a bucket: its last version and that of an entry, its watermark, its lease.
+    Version,
+    Watermark,
+    BucketLease,
     /// Loads of a get: points for interleaving only.
     ReadControl,
     ReadCell,

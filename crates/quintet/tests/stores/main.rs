@@ -5,6 +5,8 @@
 // A build without stores has nothing but `none`.
 #![cfg_attr(not(any(feature = "lmdb", feature = "redis")), allow(dead_code))]
 
+#[cfg(any(feature = "lmdb", feature = "redis"))]
+mod cache;
 mod conformance;
 mod dir;
 #[cfg(any(feature = "lmdb", feature = "redis"))]

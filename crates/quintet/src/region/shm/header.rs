@@ -1,9 +1,9 @@
 //! The first pages of a segment.
 //!
-//! Words 0 to 15 say what it is, 16 to 47 are the family's fields; from byte 4096 on one line per process slot; the body
+//! Words 0 to 15 say what it is, 16 to 47 are the family's fields, word 48 is the length of its note in bytes, which follow; from byte 4096 on one line per process slot; the body
 //! begins at the next whole page ([`body_at`](super::body_at)). The rest of the first page is zero.
 
-use super::{SLOT_WORDS, SLOTS};
+use super::{LONGEST_NOTE, SLOT_WORDS, SLOTS};
 use crate::sync::{AtomicU64, Ordering};
 
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"quintet\x01");
@@ -31,6 +31,8 @@ pub(super) const AT_PROCESSES: usize = 14;
 pub(super) const AT_CREATED: usize = 15;
 pub(super) const FIRST_FIELD: usize = 16;
 pub(super) const MAX_FIELDS: usize = 32;
+pub(super) const AT_NOTE: usize = FIRST_FIELD + MAX_FIELDS;
+const _: () = assert!((AT_NOTE + 1) * 8 + LONGEST_NOTE <= SLOTS);
 
 /// A view of the header's words.
 #[derive(Clone, Copy)]
@@ -45,6 +47,25 @@ impl<'a> Header<'a> {
     pub(super) fn set(self, place: usize, value: u64) {
         // ORDERING: Release: whoever sees the magic word sees the rest.
         self.0[place].store(value, Ordering::Release);
+    }
+
+    /// Writes the note, which is no longer than it may be.
+    pub(super) fn set_note(self, note: &str) {
+        let bytes = &note.as_bytes()[..note.len().min(LONGEST_NOTE)];
+        self.set(AT_NOTE, bytes.len() as u64);
+        for (at, part) in bytes.chunks(8).enumerate() {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            self.set(AT_NOTE + 1 + at, u64::from_le_bytes(word));
+        }
+    }
+
+    /// The note. Whatever is there, it is text of at most so many bytes.
+    pub(super) fn note(self) -> String {
+        let length = (self.get(AT_NOTE) as usize).min(LONGEST_NOTE);
+        let words = (0..length.div_ceil(8)).map(|at| self.get(AT_NOTE + 1 + at).to_le_bytes());
+        let bytes: Vec<u8> = words.flatten().take(length).collect();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// How many processes can take part: as the bytes behind the header say, whatever is stored there later.

@@ -94,6 +94,9 @@ pub(crate) const MAX_PROCESSES: usize = 1 << 13;
 const SLOT_WORDS: usize = 8;
 /// Bytes of a process slot.
 pub(crate) const SLOT_BYTES: usize = SLOT_WORDS * 8;
+/// The longest note of a segment.
+#[allow(dead_code)] // absent where no family can use it
+pub(crate) const LONGEST_NOTE: usize = 2048;
 /// Where the slots begin.
 const SLOTS: usize = 4096;
 
@@ -149,6 +152,8 @@ pub(crate) struct Shape<'s> {
     pub(crate) fields: &'s [(&'static str, u64)],
     /// Processes that can take part at once, up to [`MAX_PROCESSES`].
     pub(crate) processes: usize,
+    /// What the family writes down beside its fields: at most [`LONGEST_NOTE`] bytes.
+    pub(crate) note: &'s str,
     /// Bytes behind the header.
     pub(crate) body: usize,
 }

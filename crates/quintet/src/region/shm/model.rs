@@ -72,6 +72,14 @@ impl Segment {
         self.processes
     }
 
+    pub(crate) fn note(&self) -> String {
+        String::new()
+    }
+
+    pub(crate) fn is_foreign(&self) -> bool {
+        false
+    }
+
     pub(crate) fn mode(&self) -> u32 {
         0o600
     }

@@ -20,6 +20,7 @@ struct Memory {
     kind: u64,
     format: u64,
     fields: Vec<u64>,
+    note: String,
     processes: usize,
     mode: u32,
     seed: u64,
@@ -72,6 +73,7 @@ impl Memory {
             kind: shape.kind,
             format: shape.format,
             fields: shape.fields.iter().map(|(_, value)| *value).collect(),
+            note: shape.note.to_owned(),
             processes: shape.processes,
             mode: access.mode,
             seed: RandomState::new().hash_one(0),
@@ -164,6 +166,14 @@ impl Segment {
 
     pub(crate) fn max_processes(&self) -> u64 {
         self.memory.processes as u64
+    }
+
+    pub(crate) fn note(&self) -> String {
+        self.memory.note.clone()
+    }
+
+    pub(crate) fn is_foreign(&self) -> bool {
+        false
     }
 
     pub(crate) fn mode(&self) -> u32 {

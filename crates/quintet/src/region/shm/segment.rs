@@ -138,6 +138,7 @@ impl Segment {
         for (index, (_, value)) in shape.fields.iter().enumerate() {
             header.set(FIRST_FIELD + index, *value);
         }
+        header.set_note(shape.note);
         header.set(AT_MAGIC, MAGIC);
     }
 
@@ -244,6 +245,19 @@ impl Segment {
     /// Processes that were asked for; there is room for those that fill the last page of slots as well.
     pub(crate) fn max_processes(&self) -> u64 {
         self.header().get(AT_PROCESSES)
+    }
+
+    /// What its family wrote down when it was made.
+    pub(crate) fn note(&self) -> String {
+        self.header().note()
+    }
+
+    /// Somebody else's, root's excepted, as the system says.
+    pub(crate) fn is_foreign(&self) -> bool {
+        let owner = self.file.metadata().map_or(u32::MAX, |meta| meta.uid());
+        // SAFETY: geteuid has no preconditions.
+        let me = unsafe { libc::geteuid() };
+        owner != me && owner != 0
     }
 
     /// Its permission bits.

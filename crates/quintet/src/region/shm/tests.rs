@@ -9,7 +9,7 @@ use std::path::Path;
 
 const FIELDS: [(&str, u64); 2] = [("width", 7), ("height", 9)];
 const SHAPE: Shape<'static> =
-    Shape { kind: 1, format: 2, fields: &FIELDS, processes: 64, body: 4096 };
+    Shape { kind: 1, format: 2, fields: &FIELDS, processes: 64, note: "", body: 4096 };
 const WANTED: Wanted<'static> = Wanted { kind: 1, formats: (2, 2), fields: &ANY, any_owner: false };
 const BODY: usize = body_at(64);
 const ANY: [(&str, Option<u64>); 2] = [("width", None), ("height", None)];

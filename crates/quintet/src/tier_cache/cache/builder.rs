@@ -1,9 +1,13 @@
 //! How a cache is made.
 
 use super::TierCache;
-use super::layout::{FORMAT, MAX_SPACES, PROCESS_WORDS, Reserved, SEAT_BYTES, SPACE_WORDS, Sizes};
+use super::layout::{FORMAT, MAX_SPACES, PROCESS_WORDS, SEAT_BYTES, SPACE_WORDS, Sizes, Stored};
 use super::policy::Policy;
-use crate::region::shm::{Access, MAX_PROCESSES, Place, SLOT_BYTES, SegmentError};
+use super::stored::Recipe;
+use crate::region::shm::{
+    Access, LONGEST_NOTE, MAX_PROCESSES, Place, SLOT_BYTES, Segment, SegmentError, Shape,
+};
+use crate::store::{Credentials, StoreAddress, StoreError};
 use crate::tier_cache::memory::MAX_TIERS;
 use crate::tier_cache::{MapError, OpenError};
 
@@ -30,6 +34,8 @@ pub struct CacheBuilder {
     access: Option<Access>,
     any_size: bool,
     any_owner: bool,
+    stored: Stored,
+    recipe: Recipe,
 }
 
 /// The packed words name no more blocks.
@@ -203,6 +209,95 @@ impl CacheBuilder {
         self
     }
 
+    /// What leaves the cache goes to this [store](crate::store), and lookups that miss go on to it.
+    /// Its address is recorded in the segment, without credentials, and every process that attaches
+    /// opens it. One that cannot evicts nothing: it is told
+    /// [`CacheError::NoStore`](super::CacheError::NoStore) when there is no room.
+    /// `none` is no store.
+    ///
+    /// ```
+    /// # #[cfg(all(feature = "lmdb", unix))] {
+    /// use quintet::cache::{Place, TierCache};
+    ///
+    /// let place = Place::Name(format!("stored-{}", std::process::id()));
+    /// let path = std::env::temp_dir().join(format!("stored-{}", std::process::id()));
+    /// let store = format!("lmdb:{}?size=16MiB", path.display());
+    /// let cache = TierCache::builder().capacity(1 << 20).store(&store)?.create(&place)?;
+    /// for number in 0..20_000_u32 {
+    ///     cache.insert(number.to_le_bytes(), [7; 64])?;
+    /// }
+    /// assert!(cache.get(0_u32.to_le_bytes())?.is_some(), "in the store by now");
+    /// TierCache::unlink(&place)?;
+    /// # drop(cache);
+    /// # std::fs::remove_dir_all(path)?;
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn store(mut self, address: &str) -> Result<Self, StoreError> {
+        let parsed: StoreAddress = address.parse()?;
+        self.stored.0 &= !Stored::HAS;
+        if parsed != StoreAddress::None {
+            self.stored.0 |= Stored::HAS;
+        }
+        if let StoreAddress::Redis { credentials, .. } = &parsed {
+            if *credentials != Credentials::default() {
+                self.recipe.credentials = Some(credentials.clone());
+            }
+        }
+        self.recipe.address = parsed.to_string();
+        if self.recipe.address.len() > LONGEST_NOTE {
+            return Err(StoreError::Address("the address is longer than 2048 bytes".into()));
+        }
+        Ok(self)
+    }
+
+    /// Who this process is to the store; otherwise the environment's `QUINTET_STORE_USER` and
+    /// `QUINTET_STORE_PASSWORD`. Never recorded.
+    pub fn store_credentials(mut self, credentials: Credentials) -> Self {
+        self.recipe.credentials = Some(credentials);
+        self
+    }
+
+    /// Where the store does not keep up, entries are dropped, and counted, instead of waited for.
+    /// What the store has of the bucket of a dropped entry is not found any more.
+    pub fn drop_when_behind(mut self) -> Self {
+        self.stored.0 |= Stored::DROPS;
+        self
+    }
+
+    /// What a lookup finds in the store is kept in memory, as far as there is room.
+    pub fn keep_found(mut self) -> Self {
+        self.stored.0 |= Stored::KEEPS;
+        self
+    }
+
+    /// That a key is neither in memory nor in the store is kept in memory, as far as there is room.
+    /// What other machines write to the store under such a key is not seen until that leaves.
+    pub fn keep_absent(mut self) -> Self {
+        self.stored.0 |= Stored::ABSENCES;
+        self
+    }
+
+    /// What the store has from earlier caches, and from other machines that use it in the same way,
+    /// is found, in the unnamed namespace. Otherwise a new cache begins empty. Clearing the cache
+    /// is then known to this one only.
+    pub fn adopt_store(mut self) -> Self {
+        self.stored.0 |= Stored::ADOPTS;
+        self
+    }
+
+    /// The store that another user's segment names is opened as well, with this process's rights;
+    /// see [`CacheBuilder::any_owner`].
+    pub fn any_store(mut self) -> Self {
+        self.recipe.trusted = true;
+        self
+    }
+
+    /// What is recorded of the store: nothing without one.
+    fn stored(&self) -> Stored {
+        if self.stored.has(Stored::HAS) { self.stored } else { Stored::NONE }
+    }
+
     fn capacity_bytes(&self) -> usize {
         self.capacity.unwrap_or(CAPACITY)
     }
@@ -234,7 +329,7 @@ impl CacheBuilder {
             promotes: self.promotes,
             policy: self.policy.unwrap_or_default(),
             quotas: self.quotas,
-            reserved: Reserved::NONE,
+            store: self.stored(),
         }
     }
 
@@ -259,6 +354,9 @@ impl CacheBuilder {
         }
         if !(1..=MAX_TIERS as u32).contains(&self.tiers.unwrap_or(1)) {
             return refuse("tiers: 1 to 4");
+        }
+        if empty.store.exists() && self.no_evict {
+            return refuse("store: of no use to a cache that evicts nothing");
         }
         let of = |blocks: u32| with_buckets(Sizes { blocks, ..empty });
         // Room for a page more than the most blocks take, which rounding needs.
@@ -285,22 +383,24 @@ impl CacheBuilder {
 
     /// Makes a new cache.
     pub fn create(&self, place: &Place) -> Result<TierCache, OpenError> {
-        TierCache::create(place, self.sizes()?, self.access.unwrap_or_default())
+        let access = self.access.unwrap_or_default();
+        let create = |shape: &Shape<'_>| Segment::create(place, shape, access);
+        TierCache::make(self.sizes()?, &self.recipe, create)
     }
 
     /// Makes a cache without a name whose memory cannot be truncated, to hand to children.
     pub fn create_sealed(&self) -> Result<TierCache, OpenError> {
-        TierCache::create_sealed(self.sizes()?)
+        TierCache::make(self.sizes()?, &self.recipe, Segment::create_sealed)
     }
 
     /// Attaches to a cache that is there, of whatever sizes.
     pub fn attach(&self, place: &Place) -> Result<TierCache, OpenError> {
-        TierCache::open(place, true, self.any_owner)
+        TierCache::open(place, true, self.any_owner, &self.recipe)
     }
 
     /// Attaches to a cache that is there to read only, of whatever sizes: the memory is mapped without the right to write.
     pub fn attach_read_only(&self, place: &Place) -> Result<TierCache, OpenError> {
-        TierCache::open(place, false, self.any_owner)
+        TierCache::open(place, false, self.any_owner, &self.recipe)
     }
 
     /// Attaches to the cache that is there, or makes it. Waits for as long as somebody alive is making it. One that is there must have the sizes
@@ -332,6 +432,15 @@ impl CacheBuilder {
         if self.any_size {
             return Ok(cache);
         }
+        if let (true, Some(state)) = (self.stored.has(Stored::HAS), cache.store_state()) {
+            if state.address != self.recipe.address {
+                return Err(StoreError::Refused(format!(
+                    "the cache that is there has the store {}; ask for that one",
+                    state.address
+                ))
+                .into());
+            }
+        }
         let sizes = cache.sizes;
         let flag = |asked: bool| asked.then_some(1);
         let access = self.access.map(|access| access.mode as u64);
@@ -354,6 +463,7 @@ impl CacheBuilder {
             ("promotion", flag(self.promotes), sizes.promotes as u64),
             ("policy", self.policy.map(Policy::number), sizes.policy.number()),
             ("quotas", flag(self.quotas), sizes.quotas as u64),
+            ("store", flag(self.stored.has(Stored::HAS)), sizes.store.exists() as u64),
             ("mode", access, cache.mode() as u64),
         ];
         let differs =

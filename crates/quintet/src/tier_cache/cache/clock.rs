@@ -16,7 +16,7 @@
 //! may stamp so many uses with the tick of its last look, as if they had happened then.
 
 use super::handle::Handle;
-use super::layout::{MARK_LEVELS, MARKS, Reserved};
+use super::layout::{MARK_LEVELS, MARKS, MAX_EXPIRY};
 use super::view::{Global, View};
 use crate::region::shm::Segment;
 use crate::sync::MODEL;
@@ -93,7 +93,7 @@ impl View<'_> {
             None => 0,
             Some(ttl) => {
                 let ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
-                self.now().saturating_add(ms).min(Reserved::MAX_EXPIRY)
+                self.now().saturating_add(ms).min(MAX_EXPIRY)
             }
         }
     }

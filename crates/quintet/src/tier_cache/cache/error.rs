@@ -43,6 +43,10 @@ pub enum CacheError {
     Nested,
     /// The sink refused an entry, which therefore stays.
     Sink(String),
+    /// There is no room, and this process could not open the store that entries would go to, for this reason.
+    NoStore(String),
+    /// There is no room, and the store takes no entries: they stay.
+    Store(String),
     /// A value could not be brought into or out of its format.
     Format(String),
     /// The memory holds what no operation writes.
@@ -50,6 +54,12 @@ pub enum CacheError {
 }
 
 impl CacheError {
+    /// There is no room for what was to be stored.
+    pub(super) fn is_no_room(&self) -> bool {
+        use CacheError::{Full, KeyTooLarge, NoStore, Sink, Store};
+        matches!(self, Full | KeyTooLarge { .. } | Sink(_) | NoStore(_) | Store(_))
+    }
+
     /// A number for each kind of error, for other languages. It never changes, and none is used again.
     pub fn code(&self) -> u16 {
         match self {
@@ -70,6 +80,8 @@ impl CacheError {
             Self::Corrupt(_) => 15,
             Self::Unjoined(_) => 16,
             Self::NoQuotas => 17,
+            Self::NoStore(_) => 18,
+            Self::Store(_) => 19,
         }
     }
 }
@@ -117,6 +129,14 @@ impl fmt::Display for CacheError {
                 "nested: this thread is computing the value already; do not ask for it inside its own computation",
             ),
             Self::Sink(why) => write!(out, "the sink refused: {why}"),
+            Self::NoStore(why) => write!(
+                out,
+                "full, and the store is not open here ({why}); open the store, or remove entries"
+            ),
+            Self::Store(why) => write!(
+                out,
+                "full, and the store takes nothing ({why}); wait, or create the cache so that it drops"
+            ),
             Self::Format(why) => write!(out, "format: {why}"),
             Self::Busy => MapError::Busy.fmt(out),
             Self::NoSeat => MapError::NoSeat.fmt(out),

@@ -302,7 +302,7 @@ impl Handle<'_> {
                 self.dry = 0;
             } else if !self.spares() && self.evict_blocks(short)? {
                 // One is kept, the others are where everybody looks.
-                looks = short > 1;
+                looks = short > 1 || self.stores;
             } else if !self.reclaim(true)? && !self.find_hidden()? {
                 // Where entries can be evicted and none is there, others have just done so: soon there will be blocks or entries.
                 if self.spares() || wait.pause().is_err() {
@@ -323,6 +323,9 @@ impl Handle<'_> {
 
     /// Evicts the entries that the policy chooses, until they had `short` blocks. False if there is none.
     fn evict_blocks(&mut self, short: usize) -> Result<bool, CacheError> {
+        if self.stores {
+            return self.make_room(short);
+        }
         let mut freed = 0;
         while freed < short {
             match self.evict_one()? {
@@ -396,6 +399,16 @@ impl Handle<'_> {
         victim: Link,
         cause: Count,
     ) -> Result<bool, CacheError> {
+        self.evict_if(victim, cause, &|| true)
+    }
+
+    /// Evicts one entry if it is still there, and `allows` says so under the control word of its bucket.
+    pub(super) fn evict_if(
+        &mut self,
+        victim: Link,
+        cause: Count,
+        allows: &dyn Fn() -> bool,
+    ) -> Result<bool, CacheError> {
         let view = self.view;
         let Some(input) = view.entry_input(victim) else { return Ok(false) };
         let Ok(record) = view.memory.record(victim.record) else { return Ok(false) };
@@ -404,7 +417,7 @@ impl Handle<'_> {
             // A flight that is over counts as one that has expired.
             view.is_flight(victim) || view.is_outlived(block, block.meta())
         };
-        let judge = |link: Link| match link == victim {
+        let judge = |link: Link| match link == victim && allows() {
             true => Verdict::Present,
             false => Verdict::Other,
         };

@@ -17,6 +17,7 @@ use super::handle::{Handle, Inserted};
 use super::read::current;
 use super::spaces::Space;
 use super::stats::Count;
+use super::stored::Looked;
 use super::view::View;
 use super::write::Entry;
 use crate::sync::{Arc, AtomicU64, fork};
@@ -318,7 +319,7 @@ impl<'c> Handle<'c> {
             Ok(None) => return Ok(Ok(value)),
             Ok(Some(held)) => held,
             // There is no room for a flight, and none for the value.
-            Err(CacheError::Full | CacheError::KeyTooLarge { .. } | CacheError::Sink(_)) => {
+            Err(error) if error.is_no_room() => {
                 return Ok(compute());
             }
             Err(error) => return Err(error),
@@ -350,8 +351,8 @@ impl<'c> Handle<'c> {
                 }
                 Err(_) => wait.pause()?,
             }
-            // Not counted: it is the same lookup.
-            if self.look(key, value)? {
+            // Not counted: it is the same lookup. The store is asked by whoever has the flight.
+            if self.look_in_memory(key, value)? {
                 return Ok(None);
             }
         };
@@ -416,9 +417,22 @@ impl<'c> Handle<'c> {
         living
     }
 
-    /// A lookup that is not counted.
+    /// A lookup that is not counted. What the store has is for those who wait, too.
     fn look(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, CacheError> {
+        if self.stores {
+            let found = match self.look_through(self.space, key, value, true) {
+                Err(error) if error.is_no_room() => {
+                    self.look_through(self.space, key, value, false)?
+                }
+                found => found?,
+            };
+            return Ok(matches!(found, Looked::Hit(_)));
+        }
+        self.look_in_memory(key, value)
+    }
+
+    fn look_in_memory(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, CacheError> {
         let input = self.view.input(self.space, key);
-        Ok(self.read_slow(input, key, value)?.is_some())
+        Ok(self.read_slow_in(self.space, input, key, value)?.is_some())
     }
 }

@@ -5,9 +5,10 @@ use super::clock::Watch;
 use super::error::CacheError;
 use super::evict::Ring;
 use super::quota::SUSPECTS;
-use super::read::{Hit, Nothing, Part, Target, Tried};
+use super::read::{Hit, Nothing, Part, Sought, Target, Tried};
 use super::spaces::Space;
 use super::stats::Count;
+use super::stored::Looked;
 use super::view::View;
 use super::write::Entry;
 use crate::sync::fork;
@@ -60,6 +61,16 @@ pub struct Handle<'c> {
     /// When this handle last asked who is alive.
     pub(super) asked: u64,
     pub(super) watch: Watch,
+    /// Free blocks that it may keep to itself.
+    pub(super) most_kept: usize,
+    /// The cache has a store.
+    pub(super) stores: bool,
+    /// The version of the entry that is placed next, if that is given (N10 of the stores).
+    pub(super) given: u64,
+    /// Batches put so far: tells leases apart.
+    pub(super) turn: u32,
+    /// Inserts until the next look at how much room there is.
+    pub(super) until_nudge: u32,
     /// The forks before it, as long as the quick half of a lookup will do: it verifies no sums.
     forks: usize,
 }
@@ -70,6 +81,7 @@ impl<'c> Handle<'c> {
         view.set_claiming(inner.number, false);
         let owner = view.memory.seat(inner.number).map_or(Owner::NOBODY, |seat| seat.owner());
         view.join(inner.number, owner);
+        view.set_putting(inner.number, 0);
         view.mark_time();
         // Handles begin their searches for free blocks far from one another.
         let cursor = inner.number as u64 * view.sizes.blocks as u64 / view.sizes.seats as u64;
@@ -96,6 +108,15 @@ impl<'c> Handle<'c> {
             patience: super::flight::DEFAULT_PATIENCE,
             asked: 0,
             watch: Watch::new(),
+            most_kept: if view.sizes.evicts && !view.sizes.leases {
+                view.sizes.most_kept()
+            } else {
+                0
+            },
+            stores: view.sizes.store.exists(),
+            given: 0,
+            turn: 0,
+            until_nudge: 1,
             forks: if view.sizes.sums { usize::MAX } else { fork::seen().0 },
         }
     }
@@ -141,15 +162,34 @@ impl<'c> Handle<'c> {
 
     #[cold]
     pub(super) fn read_slow(
-        &self,
+        &mut self,
         input: InputHash,
         key: &[u8],
         target: &mut impl Target,
     ) -> Result<Option<Hit>, CacheError> {
+        if self.stores {
+            return Ok(match self.look_through(self.space, key, target, false)? {
+                Looked::Hit(hit) => Some(hit),
+                _ => None,
+            });
+        }
         self.read_slow_in(self.space, input, key, target)
     }
 
-    /// The same, in any namespace.
+    /// The same in memory only, in any namespace, and what a miss saw.
+    pub(super) fn seek(
+        &self,
+        space: Space,
+        input: InputHash,
+        key: &[u8],
+        target: &mut impl Target,
+    ) -> Result<Sought, CacheError> {
+        self.inner.begin_read()?;
+        let (map, timeout) = (&self.inner.map, self.inner.timeout);
+        self.view.seek(Some(map), timeout, input, space, key, target)
+    }
+
+    /// In memory only, in any namespace.
     pub(super) fn read_slow_in(
         &self,
         space: Space,
@@ -162,7 +202,12 @@ impl<'c> Handle<'c> {
         self.view.read_slow(Some(map), timeout, input, space, key, target)
     }
 
-    fn entry<'e>(&self, key: &'e [u8], value: &'e [u8], ttl: Option<Duration>) -> Entry<'e> {
+    pub(super) fn entry<'e>(
+        &self,
+        key: &'e [u8],
+        value: &'e [u8],
+        ttl: Option<Duration>,
+    ) -> Entry<'e> {
         let input = self.view.input(self.space, key);
         Entry { input, space: self.space, key, value, expiry: self.view.expiry(ttl) }
     }
@@ -226,7 +271,7 @@ impl<'c> Handle<'c> {
         key: impl AsRef<[u8]>,
     ) -> Result<Option<(Vec<u8>, u64)>, CacheError> {
         let mut value = Vec::new();
-        let Some(hit) = self.read(key.as_ref(), &mut value)? else { return Ok(None) };
+        let Some(hit) = self.bring(key.as_ref(), &mut value)? else { return Ok(None) };
         self.use_hit(hit);
         Ok(Some((value, hit.link.word())))
     }
@@ -293,6 +338,9 @@ impl<'c> Handle<'c> {
         if self.view.memory.tiers() > 1 && report.is_ok() {
             self.settle_tiers();
         }
+        if self.stores {
+            self.look_ahead();
+        }
         Ok(report)
     }
 
@@ -301,7 +349,7 @@ impl<'c> Handle<'c> {
         let key = key.as_ref();
         let mut value = Vec::new();
         loop {
-            let Some(hit) = self.read(key, &mut value)? else { return Ok(None) };
+            let Some(hit) = self.bring(key, &mut value)? else { return Ok(None) };
             // Replaced or removed meanwhile: what is there now is another value.
             if self.take_exactly(self.space, key, hit.link)? {
                 self.view.count(self.inner.number, Count::Removes, 1);

@@ -4,7 +4,7 @@ use super::block::{CHAIN_HEADER, HEAD_HEADER};
 use super::policy::Policy;
 use crate::region::shm::{SegmentError, Wanted, body_at};
 use crate::sync::{AtomicPair, MODEL};
-use crate::tier_cache::memory::{Geometry, MAX_TIERS, SEAT_WORDS, WINDOW};
+use crate::tier_cache::memory::{BOOK_WORDS, Geometry, MAX_TIERS, SEAT_WORDS, WINDOW};
 use crate::tier_cache::{MapError, OpenError};
 
 pub(super) const KIND: u64 = u64::from_le_bytes(*b"tiercach");
@@ -13,7 +13,7 @@ pub(super) const KIND: u64 = u64::from_le_bytes(*b"tiercach");
 /// | format | |
 /// |---|---|
 /// | 1 to 3 | of earlier versions, refused |
-/// | 4 | everything that is described here, with room for stores ([`Reserved`]) |
+/// | 4 | everything that is described here |
 pub(super) const FORMAT: u64 = 4;
 /// The longest key.
 pub const MAX_KEY: usize = 64 << 10;
@@ -33,7 +33,7 @@ pub(super) const MAX_VALUE: usize = (1 << 30) - 1;
 /// Marks of time: of each power of two of spans so many.
 pub(super) const MARKS: usize = 16;
 pub(super) const MARK_LEVELS: usize = if MODEL { 1 } else { 24 };
-/// Words that all share, each group on a line of its own. From [`Reserved::GLOBALS`] on they are kept for what is to come.
+/// Words that all share, each group on a line of its own.
 pub(super) const GLOBAL_WORDS: usize = 128;
 /// Leases a seat can hold at once.
 pub(super) const SEAT_LEASES: usize = 8;
@@ -59,28 +59,43 @@ pub(super) const FIELDS: [&str; 16] = [
     "policy",
 ];
 
-/// Room that this format keeps for stores, so that they need no other one. All of it is zero but what is said here.
+/// Expiries end here.
+pub(super) const MAX_EXPIRY: u64 = (1 << 48) - 1;
+
+/// The field `store`: what a cache does with its store, whose address is the segment's note. 0 is none.
 ///
-/// | what | where |
+/// | bit | |
 /// |---|---|
-/// | wider intent | a seat has room for 12 control words |
-/// | store | field `store`, 0 for none; bits 63..48 of an expiry word; global words 96..128 |
-/// | version of an entry | an array of a word per block, as long as the field `store` is not 0 |
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Reserved {
-    pub(crate) store: u64,
-}
+/// | 0 | there is a store |
+/// | 1 | who finds no room drops entries instead of waiting for the store |
+/// | 2 | what a lookup finds in the store is kept in memory |
+/// | 3 | what the store has from earlier caches is found |
+/// | 4 | that a key is absent from memory and store is kept in memory |
+///
+/// With a store the segment has an array of a *book* for each bucket, then a version for each block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Stored(pub(crate) u64);
 
-impl Reserved {
-    pub(crate) const NONE: Self = Self { store: 0 };
-    /// The first global word that is kept.
-    pub(crate) const GLOBALS: usize = 96;
-    /// Expiries end here.
-    pub(crate) const MAX_EXPIRY: u64 = (1 << 48) - 1;
+impl Stored {
+    pub(crate) const NONE: Self = Self(0);
+    pub(super) const HAS: u64 = 1;
+    pub(super) const DROPS: u64 = 1 << 1;
+    pub(super) const KEEPS: u64 = 1 << 2;
+    pub(super) const ADOPTS: u64 = 1 << 3;
+    pub(super) const ABSENCES: u64 = 1 << 4;
+    const ALL: u64 = (1 << 5) - 1;
 
-    /// Bytes of the versions of `blocks` entries.
-    fn versions(self, blocks: usize) -> usize {
-        if self.store == 0 { 0 } else { blocks * 8 }
+    #[inline(always)]
+    pub(super) fn exists(self) -> bool {
+        self.0 != 0
+    }
+
+    pub(super) fn has(self, bit: u64) -> bool {
+        self.0 & bit != 0
+    }
+
+    fn is_legal(self) -> bool {
+        self.0 & !Self::ALL == 0 && (self.0 == 0 || self.has(Self::HAS))
     }
 }
 
@@ -126,7 +141,7 @@ pub(crate) struct Sizes {
     pub(crate) policy: Policy,
     /// Accounts are kept, so that there can be quotas.
     pub(crate) quotas: bool,
-    pub(crate) reserved: Reserved,
+    pub(crate) store: Stored,
 }
 
 impl Sizes {
@@ -143,7 +158,6 @@ impl Sizes {
         ]
         .map(u64::from);
         let [evicts, leases, sums] = [self.evicts, self.leases, self.sums].map(u64::from);
-        let Reserved { store } = self.reserved;
         let tiers = self.tiers as u64 | (self.promotes as u64) << 8 | (self.quotas as u64) << 9;
         [
             buckets,
@@ -158,7 +172,7 @@ impl Sizes {
             processes,
             tiers,
             buckets,
-            store,
+            self.store.0,
             spaces,
             sums,
             self.policy.number(),
@@ -188,7 +202,7 @@ impl Sizes {
             processes: small(9)?,
             tiers: fields[10] as u8 as u32,
             promotes: fields[10] & 1 << 8 != 0,
-            reserved: Reserved { store: fields[12] },
+            store: Stored(fields[12]),
             spaces: small(13)?,
             sums: fields[14] != 0,
             // An unknown one is told below: it would be written back as another.
@@ -197,7 +211,8 @@ impl Sizes {
         };
         sizes.geometry().verify()?;
         // Whatever else would be written back differs from what a creator writes.
-        let expected = Self { reserved: Reserved::NONE, ..sizes }.fields();
+        let store = if sizes.store.is_legal() { sizes.store } else { Stored::NONE };
+        let expected = Self { store, ..sizes }.fields();
         if let Some(at) = (0..fields.len()).find(|at| fields[*at] != expected[*at]) {
             let (expected, found) = (expected[at], fields[at]);
             return Err(SegmentError::Mismatch { field: FIELDS[at], expected, found }.into());
@@ -275,9 +290,8 @@ pub(super) struct Offsets {
     pub(super) sums: usize,
     pub(super) policy: usize,
     pub(super) payers: usize,
-    /// Kept for stores: empty.
-    #[allow(dead_code)]
-    pub(super) versions: usize,
+    /// Books of buckets and versions of blocks: empty without a store.
+    pub(super) books: usize,
     pub(super) controls: usize,
     pub(super) cells: usize,
     pub(super) blocks: usize,
@@ -306,6 +320,12 @@ impl Sizes {
     /// Accounts: of each namespace, of each process, and the limits of all processes.
     pub(super) fn accounts(self) -> usize {
         if self.quotas { self.spaces as usize + self.processes as usize + 1 } else { 0 }
+    }
+
+    /// Words of the books and versions of a cache with a store.
+    pub(super) fn book_words(self) -> usize {
+        let books = self.buckets as usize * BOOK_WORDS + self.blocks as usize;
+        if self.store.exists() { books } else { 0 }
     }
 
     /// Words that mark the passing of time.
@@ -341,7 +361,7 @@ impl Sizes {
             sums: array(self.sum_words() * 8),
             policy: array(self.policy_words() * 8),
             payers: array(self.payer_words() * 8),
-            versions: array(self.reserved.versions(self.blocks as usize)),
+            books: array(self.book_words() * 8),
             controls: array(self.buckets as usize * 8),
             cells: array(self.cells() * size_of::<AtomicPair>()),
             blocks: array(self.blocks as usize * self.block_words as usize * 8),

@@ -114,7 +114,7 @@ impl Handle<'_> {
         loop {
             let hit = match view.read_all(input, self.space, key, &mut Nothing) {
                 Tried::Hit(hit) => hit,
-                _ => match self.read_slow(input, key, &mut Nothing)? {
+                _ => match self.read_slow_in(self.space, input, key, &mut Nothing)? {
                     Some(hit) => hit,
                     None => return Ok(None),
                 },

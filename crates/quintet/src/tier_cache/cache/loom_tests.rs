@@ -2,10 +2,10 @@
 //! flight against who takes it over. Caches of one to three blocks and one bucket.
 
 use super::flight::Start;
-use super::layout::{FORMAT, Reserved};
+use super::layout::{FORMAT, Stored};
 use super::*;
 use crate::sync::{Arc, AtomicU64, Ordering, thread};
-use crate::tier_cache::word::RecordState;
+use crate::tier_cache::word::{Owner, RecordState};
 
 fn sizes(blocks: u32) -> Sizes {
     Sizes {
@@ -24,7 +24,7 @@ fn sizes(blocks: u32) -> Sizes {
         promotes: false,
         policy: Default::default(),
         quotas: false,
-        reserved: Reserved::NONE,
+        store: Stored::NONE,
         spaces: 1,
         sums: false,
     }

@@ -116,7 +116,7 @@ impl View<'_> {
         held.fold(Roles::NONE, |roles, (role, _)| roles | role)
     }
 
-    fn free_blocks(&self) -> usize {
+    pub(super) fn free_blocks(&self) -> usize {
         // ORDERING: Relaxed: an estimate.
         self.bits.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
     }
@@ -172,14 +172,14 @@ impl Handle<'_> {
 impl TierCache {
     /// Those of these roles that this process holds, or has just been elected to: nobody living held them (O1).
     fn elected(&self, roles: Roles) -> Roles {
-        let Some(me) = Peers::me(&self.segment) else { return Roles::NONE };
+        let Some(me) = Peers::me(&*self.segment) else { return Roles::NONE };
         let view = self.view();
         let is_ours = |word: Global| {
             let word = view.global(word);
             // ORDERING: Acquire; partner: the exchange of the last one.
             let elected = Owner(word.load(Ordering::Acquire));
             elected == me
-                || (elected == Owner::NOBODY || Peers::is_dead(&self.segment, elected))
+                || (elected == Owner::NOBODY || Peers::is_dead(&*self.segment, elected))
                     && exchange(Point::Maintain, word, elected.0, me.0)
         };
         let ours = roles.words().filter(|(_, word)| is_ours(*word));
@@ -273,7 +273,7 @@ struct Office<'c>(&'c TierCache, Roles);
 impl Drop for Office<'_> {
     fn drop(&mut self) {
         // A forked child is somebody else, and was not elected.
-        if let Some(me) = Peers::me(&self.0.segment) {
+        if let Some(me) = Peers::me(&*self.0.segment) {
             for (_, word) in self.1.words() {
                 exchange(Point::Maintain, self.0.view().global(word), me.0, 0);
             }

@@ -20,6 +20,7 @@
 //! | `spaces`, `flight`, `lease`, `maintain` | namespaces, single flight, pinned values, the optional thread |
 //! | `members`, `quota` | what each process did and does for all; who is held to how much |
 //! | `sweep` | orphans and outlived entries |
+//! | `stored` | the store behind the cache |
 //! | `tiers` | who moves down when, and up; what each tier holds |
 //! | `clock`, `stats`, `hash`, `error` | what their names say |
 //! | `builder`, `handle` | the public face |
@@ -54,6 +55,7 @@ mod scan;
 mod sink;
 mod spaces;
 mod stats;
+mod stored;
 mod sums;
 mod sweep;
 mod tagged;
@@ -93,6 +95,7 @@ pub use scan::{Scan, ScanPage, ScannedEntry};
 pub use sink::{Departed, EvictionSink};
 pub use spaces::{Namespace, NamespaceStats};
 pub use stats::CacheStats;
+pub use stored::StoreState;
 pub use sweep::Swept;
 pub use tagged::Tagged;
 pub use tiers::TierStats;
@@ -100,31 +103,38 @@ pub use tiers::TierStats;
 pub use typed::{Format, TypedHandle};
 
 use crate::region::shm::{Segment, Shape};
+use crate::store::Store;
 use crate::tier_cache::MapError;
 use crate::tier_cache::map::{Map, Upper};
 use crate::tier_cache::shared::{settle, verify_machine};
-use crate::tier_cache::step::{Point, add};
+use crate::tier_cache::step::{Point, add, raise};
 use crate::tier_cache::word::Link;
 use alarm::Alarm;
-use layout::{FIELDS, KIND, Sizes, wanted};
+use layout::{FIELDS, KIND, Sizes, Stored, wanted};
 use pool::Pool;
 #[cfg(unix)]
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use stored::{Backing, LAST_BATCH, Recipe, Writer};
 use view::{Global, View};
 
 /// A cache of bytes under bytes that any number of processes share, with or without a name in the file system.
 pub struct TierCache {
-    segment: Segment,
+    segment: Arc<Segment>,
     sizes: Sizes,
     /// Only lent for as long as the cache is: see `view`.
     arrays: View<'static>,
     sink: Option<Box<dyn EvictionSink>>,
     pool: Pool,
     alarm: Alarm,
+    /// What leaves goes there, if the segment names a store.
+    backing: Option<Arc<Backing>>,
+    writer: Writer,
 }
 
 impl Drop for TierCache {
     fn drop(&mut self) {
+        self.writer.end(LAST_BATCH);
         self.pool.drain().into_iter().for_each(|parked| parked.leave(self));
     }
 }
@@ -145,7 +155,7 @@ impl Upper for TierCache {
     fn claim(&self, seat: u32, link: Link) -> bool {
         let view = self.view();
         view.set_claiming(seat, true);
-        let claimed = view.claim(&self.segment, seat, link);
+        let claimed = view.claim(&*self.segment, seat, link);
         if !claimed {
             view.set_claiming(seat, false);
         }
@@ -161,6 +171,7 @@ impl Upper for TierCache {
     fn recovered(&self, seat: u32, busy: bool) {
         let view = self.view();
         view.end_leases(seat);
+        view.set_putting(seat, 0);
         add(Point::Sweep, view.global(Global::Recoveries), busy as u64);
         add(Point::Sweep, view.global(Global::SweepsWanted), 1);
     }
@@ -172,24 +183,33 @@ impl TierCache {
         CacheBuilder::default()
     }
 
+    #[cfg(test)]
     fn create(place: &Place, sizes: Sizes, access: Access) -> Result<Self, OpenError> {
-        Self::make(sizes, |shape| Segment::create(place, shape, access))
+        Self::make(sizes, &Recipe::default(), |shape| Segment::create(place, shape, access))
     }
 
+    #[cfg(test)]
     fn create_sealed(sizes: Sizes) -> Result<Self, OpenError> {
-        Self::make(sizes, Segment::create_sealed)
+        Self::make(sizes, &Recipe::default(), Segment::create_sealed)
     }
 
     fn make(
         sizes: Sizes,
+        recipe: &Recipe,
         create: impl FnOnce(&Shape<'_>) -> Result<Segment, SegmentError>,
     ) -> Result<Self, OpenError> {
         let values = sizes.fields();
         let fields: [_; FIELDS.len()] = std::array::from_fn(|at| (FIELDS[at], values[at]));
         let body = sizes.offsets().end;
         let processes = sizes.processes as usize;
-        let shape = Shape { kind: KIND, format: sizes.format, fields: &fields, processes, body };
-        let made = Self::enter(create(&shape)?)?;
+        let (kind, format, note) = (KIND, sizes.format, recipe.address.as_str());
+        let shape = Shape { kind, format, fields: &fields, processes, note, body };
+        // A store that cannot be opened is told before there is a cache.
+        let store = sizes.store.exists().then(|| recipe.open()).transpose()?;
+        let made = Self::enter(create(&shape)?, recipe, store)?;
+        if let (Some(backing), true) = (&made.backing, sizes.store.has(Stored::ADOPTS)) {
+            raise(Point::Version, made.view().global(Global::StoreBase), backing.newest()?);
+        }
         // Every block is free. A creator that dies here leaves them to the sweep.
         made.view().sweep_orphans()?;
         Ok(made)
@@ -205,17 +225,27 @@ impl TierCache {
         Self::builder().attach_read_only(place)
     }
 
-    fn open(place: &Place, writable: bool, any_owner: bool) -> Result<Self, OpenError> {
-        Self::enter(Segment::attach(place, &wanted(any_owner), writable)?)
+    fn open(
+        place: &Place,
+        writable: bool,
+        any_owner: bool,
+        recipe: &Recipe,
+    ) -> Result<Self, OpenError> {
+        Self::enter(Segment::attach(place, &wanted(any_owner), writable)?, recipe, None)
     }
 
     /// Attaches to a sealed cache by an inherited descriptor.
     #[cfg(unix)]
     pub fn attach_sealed(fd: OwnedFd) -> Result<Self, OpenError> {
-        Self::enter(Segment::attach_sealed(fd, &wanted(true))?)
+        Self::enter(Segment::attach_sealed(fd, &wanted(true))?, &Recipe::default(), None)
     }
 
-    fn enter(segment: Segment) -> Result<Self, OpenError> {
+    /// `recipe`: what the caller knows of the store; `store`: it is open already.
+    fn enter(
+        segment: Segment,
+        recipe: &Recipe,
+        store: Option<Box<dyn Store>>,
+    ) -> Result<Self, OpenError> {
         verify_machine(&segment)?;
         let fields = std::array::from_fn(|at| segment.field(at));
         let sizes = Sizes::from_fields(segment.format(), fields)?;
@@ -232,7 +262,13 @@ impl TierCache {
         // for as long as the cache that owns the segment is borrowed.
         let arrays = unsafe { std::mem::transmute::<View<'_>, View<'static>>(view) };
         let pool = Pool::new(sizes.seats);
-        let entered = Self { segment, sizes, arrays, sink: None, pool, alarm: Alarm::default() };
+        let backing = sizes.store.exists().then(|| {
+            let is_foreign = store.is_none() && !recipe.trusted && segment.is_foreign();
+            let address = segment.note();
+            Arc::new(Backing::new(Recipe { address, is_foreign, ..recipe.clone() }, store))
+        });
+        let (segment, alarm, writer) = (Arc::new(segment), Alarm::default(), Writer::default());
+        let entered = Self { segment, sizes, arrays, sink: None, pool, alarm, backing, writer };
         settle(&entered.segment, || {
             entered.map().recover()?;
             // Blocks that only the processes of the former boot knew of.
@@ -242,12 +278,26 @@ impl TierCache {
         Ok(entered)
     }
 
+    /// The same cache for a thread that may outlive this value.
+    fn twin(&self) -> Self {
+        Self {
+            segment: Arc::clone(&self.segment),
+            sizes: self.sizes,
+            arrays: self.arrays,
+            sink: None,
+            pool: Pool::new(self.sizes.seats),
+            alarm: Alarm::default(),
+            backing: self.backing.clone(),
+            writer: Writer::default(),
+        }
+    }
+
     fn view(&self) -> View<'_> {
         self.arrays
     }
 
     fn map(&self) -> Map<'_> {
-        Map::below(self.view().memory, &self.segment, self)
+        Map::below(self.view().memory, &*self.segment, self)
     }
 
     /// Takes a seat for the calling thread. Dead peers' seats are recovered first if no other is free.
@@ -264,7 +314,7 @@ impl TierCache {
 
     /// Read access without a seat.
     pub fn reader(&self) -> Reader<'_> {
-        Reader::new(self.view())
+        Reader::new(self.view(), self.backing.as_deref())
     }
 
     /// Entries, those that have expired unnoticed included. Exact while nobody writes.

@@ -48,7 +48,11 @@ impl Handle<'_> {
         ttl: Option<Duration>,
         want: Want,
     ) -> Result<bool, CacheError> {
-        match self.put(key, value, ttl, want)? {
+        let done = match self.stores {
+            true => self.put_through(self.entry(key, value, ttl), want)?,
+            false => self.put(key, value, ttl, want)?,
+        };
+        match done {
             Ok(Inserted { .. }) => Ok(true),
             Err(MapError::Exists | MapError::NotFound) => Ok(false),
             Err(error) => Err(error.into()),
@@ -67,7 +71,7 @@ impl Handle<'_> {
         let key = key.as_ref();
         let mut text = Vec::new();
         loop {
-            let hit = self.read(key, &mut text)?;
+            let hit = self.bring(key, &mut text)?;
             let (before, want, expiry) = match (hit, initial) {
                 (Some(hit), _) => (number(&text)?, Want::Exactly(hit.link), hit.expiry),
                 (None, Some(initial)) => (initial, Want::Absent, self.view.expiry(ttl)),
@@ -77,7 +81,11 @@ impl Handle<'_> {
             let value = sum.to_string();
             let input = self.view.input(self.space, key);
             let entry = Entry { input, space: self.space, key, value: value.as_bytes(), expiry };
-            match self.store(entry, want)? {
+            let done = match self.stores {
+                true => self.put_through(entry, want)?,
+                false => self.store(entry, want)?,
+            };
+            match done {
                 Ok(_) => return Ok(Some(sum)),
                 // Somebody else was faster.
                 Err(MapError::Exists | MapError::NotFound) => {}
@@ -116,6 +124,9 @@ impl Handle<'_> {
         ttl: Option<Duration>,
     ) -> Result<Option<Vec<u8>>, CacheError> {
         let key = key.as_ref();
+        if self.stores {
+            return self.touch_through(key, self.view.expiry(ttl));
+        }
         loop {
             let Some((value, version)) = self.get_versioned(key)? else { return Ok(None) };
             let touched = self.touch(key, ttl)?;

@@ -208,7 +208,7 @@ impl TierCache {
                 }
                 Ok(Begun::Busy) if begun.elapsed() < DEFAULT_PATIENCE => self.alarm.nap().await,
                 Ok(Begun::Busy) => return Err(CacheError::Busy),
-                Err(CacheError::Full | CacheError::KeyTooLarge { .. } | CacheError::Sink(_)) => {
+                Err(error) if error.is_no_room() => {
                     return Ok(compute().await);
                 }
                 Err(error) if is_seatless(&error) => {

@@ -50,7 +50,7 @@ impl Parked {
         // SAFETY: the place is writable; the old reference is overwritten without being read or dropped, which it need not be.
         unsafe { of_cache.write(cache) };
         // SAFETY: as above.
-        unsafe { of_peers.write(&cache.segment) };
+        unsafe { of_peers.write(&*cache.segment) };
         // SAFETY: as above.
         unsafe { of_upper.write(Some(cache)) };
         // SAFETY: a handle was moved here by `new`, and all its references are of the cache that is borrowed or into its mapping (P1). Nobody else has access: the box is

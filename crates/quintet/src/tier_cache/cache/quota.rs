@@ -289,7 +289,13 @@ impl<'a> View<'a> {
     }
 
     /// The oldest of those entries that are wanted, in the stretch from `hand` on, which moves on; as far as the array of ages knows.
-    fn seek(&self, hand: &mut usize, wanted: impl Fn(Payer) -> bool, but: &[u32], ring: &mut Ring) {
+    fn seek_payer(
+        &self,
+        hand: &mut usize,
+        wanted: impl Fn(Payer) -> bool,
+        but: &[u32],
+        ring: &mut Ring,
+    ) {
         let blocks = self.payers.len();
         let stretch = blocks.min(STRETCH);
         let tick = self.tick();
@@ -445,7 +451,7 @@ impl Handle<'_> {
                     return Some(link);
                 }
             }
-            view.seek(&mut self.quota_hand, wanted, &[], ring);
+            view.seek_payer(&mut self.quota_hand, wanted, &[], ring);
         }
         ring.pop_current(&view)
     }
@@ -470,7 +476,7 @@ impl Handle<'_> {
                 }
             }
             if look < looks {
-                view.seek(&mut self.quota_hand, Payer::is_suspect, shunned, ring);
+                view.seek_payer(&mut self.quota_hand, Payer::is_suspect, shunned, ring);
                 self.vain_looks += 1;
             }
         }

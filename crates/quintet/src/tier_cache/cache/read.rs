@@ -12,6 +12,7 @@ use super::block::{Block, Meta, Pieces};
 use super::copy::copy_out;
 use super::error::CacheError;
 use super::spaces::Space;
+use super::stored::Seen;
 use super::view::View;
 use crate::sync::prefetch::prefetch_read;
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -27,6 +28,9 @@ use std::time::Duration;
 pub(super) trait Target {
     /// Takes `bytes` bytes out of the words that follow. False: the words ended early.
     fn take(&mut self, bytes: usize, pieces: &mut Pieces<'_>) -> bool;
+
+    /// Takes a value that does not lie in the segment.
+    fn fill(&mut self, value: &[u8]);
 }
 
 /// Only whether the key is there.
@@ -36,6 +40,8 @@ impl Target for Nothing {
     fn take(&mut self, _: usize, _: &mut Pieces<'_>) -> bool {
         true
     }
+
+    fn fill(&mut self, _: &[u8]) {}
 }
 
 /// As much of a value as a slice holds, and how long it is.
@@ -63,6 +69,12 @@ impl Target for Part<'_> {
         }
         true
     }
+
+    fn fill(&mut self, value: &[u8]) {
+        self.length = value.len();
+        let end = value.len().min(self.place.len());
+        self.place[..end].copy_from_slice(&value[..end]);
+    }
 }
 
 impl Target for Vec<u8> {
@@ -75,6 +87,11 @@ impl Target for Vec<u8> {
             append(self, piece, bytes);
         }
         true
+    }
+
+    fn fill(&mut self, value: &[u8]) {
+        self.clear();
+        self.extend_from_slice(value);
     }
 }
 
@@ -111,6 +128,16 @@ pub(super) struct Hit {
     /// Its word of use.
     pub(super) used: u64,
     pub(super) tier: u8,
+}
+
+/// What a search of memory came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sought {
+    Hit(Hit),
+    /// The key is there, and outlived.
+    Gone,
+    /// It is not there. What the bucket's book said at that moment.
+    Missed(Seen),
 }
 
 /// The words of a key, the last one padded.
@@ -272,8 +299,6 @@ impl<'a> View<'a> {
     }
 
     /// The general case (G4). `map`: the caller can write, so it recovers a dead owner it would have to wait for.
-    #[cold]
-    #[inline(never)]
     pub(super) fn read_slow(
         &self,
         map: Option<&Map<'_>>,
@@ -283,12 +308,31 @@ impl<'a> View<'a> {
         key: &[u8],
         target: &mut impl Target,
     ) -> Result<Option<Hit>, CacheError> {
+        match self.seek(map, timeout, input, space, key, target)? {
+            Sought::Hit(hit) => Ok(Some(hit)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The same, and what a miss saw.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn seek(
+        &self,
+        map: Option<&Map<'_>>,
+        timeout: Duration,
+        input: InputHash,
+        space: Space,
+        key: &[u8],
+        target: &mut impl Target,
+    ) -> Result<Sought, CacheError> {
         let mut wait = Wait::new(timeout);
         let home = input.bucket();
         loop {
             crash_point!(Point::ReadControl);
             let before = self.memory.control(home);
             let tried = self.read_all(input, space, key, target);
+            let seen = self.seen(home);
             crash_point!(Point::ReadAgain);
             // ORDERING: the cell loads are Acquire, and the fence makes the looks at generations so: a search that saw a
             // store under the word sees the word locked or one version on. Partner: the Release stores under the word.
@@ -296,9 +340,10 @@ impl<'a> View<'a> {
             let after = self.memory.control(home);
             let quiet = before == after && before.owner().is_none();
             match (tried, quiet) {
-                (Tried::Hit(hit), _) => return Ok(Some(hit)),
+                (Tried::Hit(hit), _) => return Ok(Sought::Hit(hit)),
                 (Tried::Damaged, _) => return Err(CacheError::Corrupt("sum of an entry")),
-                (Tried::Outlived, _) | (Tried::Other, true) => return Ok(None),
+                (Tried::Outlived, _) => return Ok(Sought::Gone),
+                (Tried::Other, true) => return Ok(Sought::Missed(seen)),
                 // Under a quiet word no cell of the bucket names a record that has moved on.
                 (Tried::Stale, true) => return Err(CacheError::Corrupt("cell without record")),
                 (_, false) => match (after.owner(), map) {

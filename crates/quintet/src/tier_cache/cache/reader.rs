@@ -3,6 +3,7 @@
 use super::error::CacheError;
 use super::read::{Hit, Nothing, Part, Target, Tried};
 use super::spaces::Space;
+use super::stored::Backing;
 use super::view::View;
 use crate::tier_cache::map::DEFAULT_TIMEOUT;
 use std::time::Duration;
@@ -10,14 +11,16 @@ use std::time::Duration;
 /// Read access that stores nothing at all: no seat, no recency, no counters, no recovery.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'c> {
-    view: View<'c>,
+    pub(super) view: View<'c>,
+    /// The store, which a miss goes on to.
+    pub(super) backing: Option<&'c Backing>,
     pub(super) space: Space,
-    timeout: Duration,
+    pub(super) timeout: Duration,
 }
 
 impl<'c> Reader<'c> {
-    pub(super) fn new(view: View<'c>) -> Self {
-        Self { view, space: Space::default(), timeout: DEFAULT_TIMEOUT }
+    pub(super) fn new(view: View<'c>, backing: Option<&'c Backing>) -> Self {
+        Self { view, backing, space: Space::default(), timeout: DEFAULT_TIMEOUT }
     }
 
     /// Sets how long a miss waits for a writer of its bucket. Behind a dead one it returns [`CacheError::Busy`] then.
@@ -30,7 +33,10 @@ impl<'c> Reader<'c> {
         let input = view.input(space, key);
         match view.read_all(input, space, key, target) {
             Tried::Hit(hit) => Ok(Some(hit)),
-            _ => view.read_slow(None, self.timeout, input, space, key, target),
+            _ => match self.backing {
+                Some(backing) => self.read_through(backing, input, key, target),
+                None => view.read_slow(None, self.timeout, input, space, key, target),
+            },
         }
     }
 

@@ -7,7 +7,7 @@ use super::TierCache;
 use super::block::{Block, Pieces};
 use super::error::CacheError;
 use super::read::Target;
-use super::spaces::Namespace;
+use super::spaces::{Namespace, Space};
 use super::view::View;
 use crate::sync::{Ordering, fence};
 use crate::tier_cache::map::{DEFAULT_TIMEOUT, Map};
@@ -31,6 +31,19 @@ pub struct ScannedEntry {
     pub value: Vec<u8>,
     /// How long it will live; `None` if it does not expire.
     pub ttl: Option<Duration>,
+}
+
+/// An entry as it lies there.
+pub(super) struct Copied {
+    /// Its namespace, unless that has been cleared since, and the generation it was written in.
+    pub(super) space: Option<Space>,
+    pub(super) generation: u32,
+    pub(super) key: Vec<u8>,
+    pub(super) value: Vec<u8>,
+    pub(super) expiry: u64,
+    pub(super) expired: bool,
+    /// No operation wrote that.
+    pub(super) damaged: bool,
 }
 
 /// All entries of a cache; see [`TierCache::scan`].
@@ -97,6 +110,20 @@ impl View<'_> {
 
     /// The same, of flights too.
     pub(super) fn copy_any(&self, link: Link) -> Result<Option<ScannedEntry>, ()> {
+        let copy = self.copy_whole(link)?;
+        // A damaged entry is shown to nobody; who looks it up is told, and so is who checks.
+        let living = copy.space.filter(|_| !copy.damaged && !copy.expired);
+        Ok(living.map(|space| self.shown(space, copy)))
+    }
+
+    /// A copy as it is shown.
+    pub(super) fn shown(&self, space: Space, copy: Copied) -> ScannedEntry {
+        let Copied { key, value, expiry, .. } = copy;
+        ScannedEntry { namespace: Namespace(space), key, value, ttl: self.left(expiry) }
+    }
+
+    /// A certified copy, whatever has become of the entry meanwhile but that its place has moved on.
+    pub(super) fn copy_whole(&self, link: Link) -> Result<Copied, ()> {
         let record = super::read::current(self, link).ok_or(())?;
         let block = Block::of(record);
         let meta = block.meta();
@@ -105,15 +132,16 @@ impl View<'_> {
         let legal = meta.key() <= super::MAX_KEY && meta.value() <= self.sizes.longest();
         let whole =
             legal && key.take(meta.key(), &mut pieces) && value.take(meta.value(), &mut pieces);
-        let (space, expiry) = (self.living_space(block, meta), block.expiry());
+        let ((_, generation), expiry) = (block.next_and_space(), block.expiry());
+        let space = self.space_written_in(block, meta);
+        let expired = expiry != 0 && self.has_passed(expiry);
         let sound = self.has_sum(link, block);
         crash_point!(Point::ReadAgain);
         // ORDERING: Acquire fence: as in `View::attempt`.
         fence(Ordering::Acquire);
         super::read::current(self, link).ok_or(())?;
-        // A damaged entry is shown to nobody; who looks it up is told, and so is who checks.
-        let Some(space) = space.filter(|_| whole && sound) else { return Ok(None) };
-        Ok(Some(ScannedEntry { namespace: Namespace(space), key, value, ttl: self.left(expiry) }))
+        let damaged = !whole || !sound;
+        Ok(Copied { space, generation, key, value, expiry, expired, damaged })
     }
 
     /// The links of a bucket in every tier, as its cells are now, the youngest tier first.

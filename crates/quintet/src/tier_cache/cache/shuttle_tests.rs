@@ -1,6 +1,6 @@
 //! Whole operations of the cache under shuttle, on a cache so small that they all meet: nothing is lost, nothing is delivered twice.
 
-use super::layout::{FORMAT, Reserved};
+use super::layout::{FORMAT, Stored};
 use super::*;
 use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, schedules, thread};
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ fn sizes(blocks: u32, buckets: u32) -> Sizes {
         promotes: false,
         policy: Default::default(),
         quotas: false,
-        reserved: Reserved::NONE,
+        store: Stored::NONE,
         spaces: 1,
         sums: false,
     }

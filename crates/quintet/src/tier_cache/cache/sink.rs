@@ -64,9 +64,11 @@ impl<F: Fn(&[Departed]) -> Result<(), String> + Send + Sync> EvictionSink for F 
     }
 }
 
-fn departed(link: Link, entry: ScannedEntry) -> Departed {
-    let ScannedEntry { namespace, key, value, ttl } = entry;
-    Departed { id: link.word(), namespace, key, value, ttl }
+impl Departed {
+    pub(super) fn of(link: Link, entry: ScannedEntry) -> Self {
+        let ScannedEntry { namespace, key, value, ttl } = entry;
+        Self { id: link.word(), namespace, key, value, ttl }
+    }
 }
 
 impl View<'_> {
@@ -98,15 +100,15 @@ impl View<'_> {
 }
 
 /// Claimed victims; whatever is left of them is given back, also if the sink unwinds.
-struct Claims<'a> {
+pub(super) struct Claims<'a> {
     view: View<'a>,
     seat: u32,
-    links: Vec<Link>,
+    pub(super) links: Vec<Link>,
     forks: usize,
 }
 
 impl<'a> Claims<'a> {
-    fn of(view: View<'a>, seat: u32) -> Self {
+    pub(super) fn of(view: View<'a>, seat: u32) -> Self {
         view.set_claiming(seat, true);
         Self { view, seat, links: Vec::new(), forks: fork::seen().0 }
     }
@@ -132,7 +134,11 @@ impl TierCache {
 impl Handle<'_> {
     /// The victims of one batch: `first`, and with a sink as many further ones of its tier as it takes, at most `most` in all.
     pub(super) fn batch_of(&mut self, first: Link, tier: usize, most: usize) -> Vec<Link> {
-        let most = self.cache.sink.as_ref().map_or(1, |sink| sink.batch().min(most));
+        let most = match &self.cache.sink {
+            _ if self.stores => most,
+            None => 1,
+            Some(sink) => sink.batch().min(most),
+        };
         let mut links = vec![first];
         while links.len() < most {
             let Some(link) = self.rings[tier].pop_current(&self.view) else { break };
@@ -148,6 +154,10 @@ impl Handle<'_> {
         tier: usize,
     ) -> Result<usize, CacheError> {
         let (view, seat) = (self.view, self.inner.number);
+        if self.stores {
+            let links = self.batch_of(victim, tier, usize::MAX);
+            return self.put_away(&links, Count::Evicted, &mut Vec::new());
+        }
         if self.cache.sink.is_some() {
             let links = self.batch_of(victim, tier, usize::MAX);
             let blocks: usize = links.iter().map(|link| view.blocks_of(*link)).sum();
@@ -178,7 +188,10 @@ impl Handle<'_> {
 
     /// E4. False if it did not leave: somebody delivers it, replaces it or has removed it.
     pub(super) fn make_way(&mut self, leaver: Link) -> Result<bool, CacheError> {
-        let went = self.put_out_for(Count::Forced, &[leaver], &mut Vec::new())?;
+        let went = match self.put_out_for(Count::Forced, &[leaver], &mut Vec::new()) {
+            Err(CacheError::Store(_)) if self.drops() => self.drop_entry(leaver, Count::Forced)?,
+            done => done?,
+        };
         self.forced_out += went as u32;
         Ok(went)
     }
@@ -189,6 +202,9 @@ impl Handle<'_> {
         links: &[Link],
         shown: &mut Vec<Departed>,
     ) -> Result<bool, CacheError> {
+        if self.stores {
+            return Ok(self.put_away(links, cause, shown)? > 0);
+        }
         self.inner.begin_read()?;
         let (view, seat, sink) = (self.view, self.inner.number, &self.cache.sink);
         let mut claims = Claims::of(view, seat);
@@ -200,7 +216,7 @@ impl Handle<'_> {
             }
             match view.copy(link) {
                 Ok(Some(entry)) => {
-                    batch.push(departed(link, entry));
+                    batch.push(Departed::of(link, entry));
                     claims.links.push(link);
                 }
                 Ok(None) => {

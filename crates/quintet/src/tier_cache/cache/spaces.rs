@@ -169,10 +169,17 @@ impl<'a> View<'a> {
 
     /// The namespace of an entry; `None` if it is outlived. By one look: the number may be another namespace's a moment later.
     pub(super) fn living_space(&self, block: Block<'a>, meta: Meta) -> Option<Space> {
-        let (life, expiry) = (self.life(meta.space()), block.expiry());
+        let expiry = block.expiry();
+        let space = self.space_written_in(block, meta);
+        space.filter(|_| !(expiry != 0 && self.has_passed(expiry)))
+    }
+
+    /// The namespace of an entry; `None` if that has been cleared since. By one look, as above.
+    pub(super) fn space_written_in(&self, block: Block<'a>, meta: Meta) -> Option<Space> {
+        let life = self.life(meta.space());
         let (_, generation) = block.next_and_space();
-        let lives = life as u32 == generation && !(expiry != 0 && self.has_passed(expiry));
-        lives.then(|| Space::new(meta.space(), (life >> 32) as u32))
+        let same = life as u32 == generation;
+        same.then(|| Space::new(meta.space(), (life >> 32) as u32))
     }
 
     /// The slots where a name can be, in the order of search, and the hash they have in word 0.
@@ -281,13 +288,13 @@ impl TierCache {
         if !self.segment.is_writable() {
             return Err(CacheError::ReadOnly);
         }
-        let me = Peers::me(&self.segment).ok_or(CacheError::ReadOnly)?;
+        let me = Peers::me(&*self.segment).ok_or(CacheError::ReadOnly)?;
         let word = self.view().global(Global::Naming);
         let mut wait = Wait::new(DEFAULT_TIMEOUT);
         loop {
             // ORDERING: Acquire; partner: the exchange of whoever held it.
             let holder = Owner(word.load(Ordering::Acquire));
-            let free = holder == Owner::NOBODY || Peers::is_dead(&self.segment, holder);
+            let free = holder == Owner::NOBODY || Peers::is_dead(&*self.segment, holder);
             if free && exchange(Point::Space, word, holder.0, me.0) {
                 return Ok(Naming { word, me });
             }

@@ -31,6 +31,8 @@ pub(super) enum Count {
     Demoted = 18,
     /// Entries that moved to the first tier because they were used.
     Promoted = 22,
+    /// Not a count: entries that the seat is putting into the store.
+    Putting = 30,
     /// Not a count: 1 while the seat delivers claimed victims to its sink.
     Claiming = 31,
 }
@@ -67,6 +69,20 @@ pub struct CacheStats {
     pub orphans: u64,
     /// Orphan sweeps.
     pub sweeps: u64,
+    /// Lookups that the store answered; they count as hits too.
+    pub store_hits: u64,
+    /// Lookups that went on to the store and found nothing.
+    pub store_misses: u64,
+    /// Records put into the store, removals included.
+    pub store_writes: u64,
+    /// Entries being put just now, which are in memory until the store has them.
+    pub store_queue: u64,
+    /// Operations of the store that failed.
+    pub store_errors: u64,
+    /// Entries that left although the store does not have them.
+    pub store_drops: u64,
+    /// Values of the store that were too old to be shown.
+    pub store_refused: u64,
     /// Entries, those that have expired unnoticed included.
     pub entries: u64,
     /// Blocks in use.
@@ -140,6 +156,14 @@ impl View<'_> {
         self.counted_in(seat, what, 0)
     }
 
+    /// So many entries are being put by a seat.
+    pub(super) fn set_putting(&self, seat: u32, entries: usize) {
+        let word = self.stats.get(seat as usize * STAT_WORDS + Count::Putting as usize);
+        if let Some(word) = word.filter(|_| self.sizes.store.exists()) {
+            store_hint(Point::Stat, word, entries as u64);
+        }
+    }
+
     pub(super) fn set_claiming(&self, seat: u32, claiming: bool) {
         if let Some(word) = self.stats.get(seat as usize * STAT_WORDS + Count::Claiming as usize) {
             store(Point::Claim, word, claiming as u64);
@@ -191,6 +215,13 @@ impl View<'_> {
             recoveries: global(Global::Recoveries),
             orphans: global(Global::Orphans),
             sweeps: global(Global::Sweeps),
+            store_hits: global(Global::StoreHits),
+            store_misses: global(Global::StoreMisses),
+            store_writes: global(Global::StoreWrites),
+            store_queue: self.total(Count::Putting),
+            store_errors: global(Global::StoreErrors),
+            store_drops: global(Global::StoreDrops),
+            store_refused: global(Global::StoreRefused),
             entries: self.len(),
             used_blocks: (self.sizes.blocks as u64).saturating_sub(free),
             blocks: self.sizes.blocks as u64,

@@ -186,6 +186,7 @@ impl Handle<'_> {
             store(Point::Sweep, view.global(Global::Earliest), 0);
         }
         let mut taken = 0;
+        let mut outlived = Vec::new();
         for _ in 0..most.min(blocks) {
             let index = self.expiry_hand % blocks;
             self.expiry_hand = (index + 1) % blocks;
@@ -195,10 +196,14 @@ impl Handle<'_> {
                 continue;
             }
             match view.outlived_at(index as u32) {
+                Some(link) if self.stores => outlived.push(link),
                 Some(link) => taken += self.evict(link)? as usize,
                 None if whole => self.note_deadline(age),
                 None => {}
             }
+        }
+        for links in outlived.chunks(64) {
+            taken += self.put_away(links, super::stats::Count::Expired, &mut Vec::new())?;
         }
         Ok(taken)
     }

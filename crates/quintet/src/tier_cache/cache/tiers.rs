@@ -251,7 +251,8 @@ impl Handle<'_> {
             let block = Block::of(record);
             view.is_outlived(block, block.meta())
         });
-        if outlived && !self.spares() && !view.is_flight(link) {
+        // With a store it is a tombstone, and moves like any other.
+        if outlived && !self.spares() && !self.stores && !view.is_flight(link) {
             return Ok(if self.evict(link)? { Moved::Yes } else { Moved::No });
         }
         match self.shift(link, Way::Down, Some(tier))? {
@@ -276,7 +277,7 @@ impl Handle<'_> {
             true => Verdict::Present,
             false => Verdict::Other,
         };
-        let spare = self.spares() || self.cache.sink.is_some();
+        let spare = self.spares() || self.stores || self.cache.sink.is_some();
         self.inner.begin()?;
         self.inner.set_tick(view.tick());
         self.inner.open()?;

@@ -50,6 +50,17 @@ pub(super) enum Global {
     Cooling = 65,
     /// Entries of those who exceed their quotas, as far as is known: they leave first.
     Suspects = 66,
+    /// Of a cache with a store, in all processes: lookups it answered, lookups it did not, records it took, operations that failed.
+    StoreHits = 96,
+    StoreMisses = 97,
+    StoreWrites = 98,
+    StoreErrors = 99,
+    /// Entries that left without the store having them.
+    StoreDrops = 100,
+    /// Values of the store that were below the watermark of their bucket.
+    StoreRefused = 101,
+    /// Every version is greater than this one.
+    StoreBase = 102,
 }
 
 /// The unit of deadlines in the array of ages.
@@ -148,7 +159,8 @@ impl<'a> View<'a> {
             segment.slice::<AtomicPair>(at.cells, sizes.cells())?,
             words(at.blocks, blocks * block)?,
             words(at.seats, seats * SEAT_WORDS)?,
-        );
+        )
+        .with_books(words(at.books, sizes.book_words())?);
         Some(Self {
             sizes,
             seed: segment.seed(),

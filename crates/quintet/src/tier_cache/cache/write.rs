@@ -59,7 +59,7 @@ impl<'c> Handle<'c> {
         self.inner.begin()?;
         let need = self.view.sizes.blocks_for(entry.key.len(), entry.value.len());
         self.expect(entry.input);
-        let spare = self.spares() || self.cache.sink.is_some();
+        let spare = self.spares() || self.stores || self.cache.sink.is_some();
         let mut wait = Wait::new(self.inner.timeout);
         for _ in 0..MAX_ROUNDS {
             self.gather_blocks(need)?;
@@ -145,9 +145,10 @@ impl<'c> Handle<'c> {
             return Err(error);
         }
         let found = self.inner.frame.plan.found;
-        self.inner.keeps = !self.spares()
-            && !self.view.sizes.leases
-            && self.inner.kept.len() < self.view.sizes.most_kept();
+        if self.stores {
+            self.stamp(input, &task);
+        }
+        self.inner.keeps = !self.no_evict && self.inner.kept.len() < self.most_kept;
         if let (false, Task::Place { new, .. }, Some((old, Verdict::Present))) =
             (self.view.stamps_uses(), task, found)
         {
@@ -189,6 +190,9 @@ impl<'c> Handle<'c> {
         view.memory.seat(seat)?.set_new(head);
         let Some(record) = view.take_head(seat, first, word) else { return Ok(None) };
         self.inner.frame.new = Some(head);
+        if self.stores {
+            view.clear_version(head);
+        }
         let block = Block::of(record);
         let space = (generation as u64) << 32;
         store_payload(block.next_word(), space);
@@ -224,6 +228,9 @@ impl<'c> Handle<'c> {
         space: Space,
         key: &[u8],
     ) -> Result<bool, CacheError> {
+        if self.stores {
+            return self.remove_through(key);
+        }
         self.inner.begin()?;
         let view = self.view;
         self.inner.open()?;
@@ -249,6 +256,9 @@ impl<'c> Handle<'c> {
         key: &[u8],
         link: Link,
     ) -> Result<bool, CacheError> {
+        if self.stores && !Space::is_flight(space.number()) {
+            return self.bury_exactly(key, link);
+        }
         self.inner.begin()?;
         let view = self.view;
         self.inner.open()?;
@@ -269,6 +279,9 @@ impl<'c> Handle<'c> {
         key: &[u8],
         expiry: u64,
     ) -> Result<bool, CacheError> {
+        if self.stores {
+            return Ok(self.touch_through(key, expiry)?.is_some());
+        }
         self.inner.begin()?;
         let view = self.view;
         self.inner.open()?;

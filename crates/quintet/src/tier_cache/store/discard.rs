@@ -2,7 +2,7 @@
 
 use super::counts::{Counts, Tally};
 use super::{Found, Record, Store, StoreError, StoreStats};
-use std::time::Duration;
+use std::time::SystemTime;
 
 /// Takes everything and keeps nothing: what leaves the cache is gone.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ impl Discard {
 }
 
 impl Store for Discard {
-    fn put(&self, batch: &[Record<'_>], _: Duration) -> Result<usize, StoreError> {
+    fn put_until(&self, batch: &[Record<'_>], _: SystemTime) -> Result<usize, StoreError> {
         self.0.add(Tally::Puts, batch.len());
         Ok(batch.len())
     }

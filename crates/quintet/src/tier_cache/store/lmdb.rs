@@ -221,10 +221,14 @@ impl Shared {
     }
 
     /// One transaction of a batch (D1). Returns how many were taken, met something newer, left.
-    fn put_some(&self, batch: &[Record<'_>], until: Instant) -> heed::Result<Option<[usize; 3]>> {
+    fn put_some(
+        &self,
+        batch: &[Record<'_>],
+        until: SystemTime,
+    ) -> heed::Result<Option<[usize; 3]>> {
         let mut writing = self.env.write_txn()?;
         // D2
-        if Instant::now() >= until {
+        if SystemTime::now() >= until {
             return Ok(None);
         }
         let need = batch.iter().map(|record| weight(record) as u64).sum();
@@ -257,7 +261,7 @@ impl Shared {
     }
 
     /// The same, again where the map turns out to be full, until the deadline.
-    fn put_patiently(&self, batch: &[Record<'_>], until: Instant) -> Result<usize, StoreError> {
+    fn put_patiently(&self, batch: &[Record<'_>], until: SystemTime) -> Result<usize, StoreError> {
         loop {
             match self.put_some(batch, until) {
                 Ok(None) => return Err(StoreError::Late),
@@ -294,14 +298,12 @@ impl Shared {
         Ok(())
     }
 
-    fn put(&self, batch: &[Record<'_>], within: Duration) -> Result<usize, StoreError> {
+    fn put(&self, batch: &[Record<'_>], until: SystemTime) -> Result<usize, StoreError> {
         self.enter()?;
         let most = self.share(BATCH) as usize;
         if batch.iter().any(|record| weight(record) > most) {
             return Err(StoreError::TooLarge { max: most - 2 * HEADER - WHOLE_KEY });
         }
-        let now = Instant::now();
-        let until = now.checked_add(within).unwrap_or(now + Duration::from_secs(3600));
         let mut taken = 0;
         let mut rest = batch;
         while !rest.is_empty() {
@@ -425,8 +427,8 @@ fn weight(record: &Record<'_>) -> usize {
 }
 
 impl Store for Lmdb {
-    fn put(&self, batch: &[Record<'_>], within: Duration) -> Result<usize, StoreError> {
-        self.0.counts.noting(self.0.put(batch, within))
+    fn put_until(&self, batch: &[Record<'_>], until: SystemTime) -> Result<usize, StoreError> {
+        self.0.counts.noting(self.0.put(batch, until))
     }
 
     fn get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Found>>, StoreError> {

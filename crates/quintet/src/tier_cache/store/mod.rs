@@ -62,8 +62,15 @@ pub struct Found {
 
 /// A place for what leaves a cache: see [the rules of every store](self#rules-of-every-store).
 pub trait Store: Send + Sync + std::fmt::Debug {
-    /// Stores these records as far as it has none newer, values and removals alike. What is not stored `within` this time never is. Returns how many it took.
-    fn put(&self, batch: &[Record<'_>], within: Duration) -> Result<usize, StoreError>;
+    /// Stores these records as far as it has none newer, values and removals alike. What is not stored before this moment of the wall clock never is.
+    /// Returns how many it took.
+    fn put_until(&self, batch: &[Record<'_>], until: SystemTime) -> Result<usize, StoreError>;
+
+    /// The same, within this time from now.
+    fn put(&self, batch: &[Record<'_>], within: Duration) -> Result<usize, StoreError> {
+        let now = SystemTime::now();
+        self.put_until(batch, now.checked_add(within).unwrap_or(now + Duration::from_secs(3600)))
+    }
 
     /// What it has under each of these keys, in their order.
     fn get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Found>>, StoreError>;

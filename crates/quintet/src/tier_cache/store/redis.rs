@@ -243,7 +243,7 @@ impl Redis {
         if answers.contains(&-1) { Err(StoreError::Late) } else { Ok(taken) }
     }
 
-    fn put_all(&self, batch: &[Record<'_>], within: Duration) -> Result<usize, StoreError> {
+    fn put_all(&self, batch: &[Record<'_>], until: SystemTime) -> Result<usize, StoreError> {
         let size = |record: &Record<'_>| {
             self.prefix.len()
                 + record.key.len()
@@ -253,7 +253,7 @@ impl Redis {
         if batch.iter().any(|record| size(record) > LONGEST) {
             return Err(StoreError::TooLarge { max: LONGEST - line::HEADER - self.prefix.len() });
         }
-        let until = wall_ms(SystemTime::now().checked_add(within).unwrap_or(SystemTime::now()));
+        let until = wall_ms(until);
         let mut taken = 0;
         let mut rest = batch;
         while !rest.is_empty() {
@@ -331,8 +331,8 @@ fn client(address: &StoreAddress) -> Result<Client, StoreError> {
 }
 
 impl Store for Redis {
-    fn put(&self, batch: &[Record<'_>], within: Duration) -> Result<usize, StoreError> {
-        self.counts.noting(self.put_all(batch, within))
+    fn put_until(&self, batch: &[Record<'_>], until: SystemTime) -> Result<usize, StoreError> {
+        self.counts.noting(self.put_all(batch, until))
     }
 
     fn get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Found>>, StoreError> {

@@ -130,12 +130,16 @@ fn give_up(cache: &TierCache, seat: u32) {
     }
 }
 
-/// Stores that need somebody else at the same moment, another process, or a map without a cache above it, and where they are killed.
-const ELSEWHERE: [(Point, &str); 4] = [
+/// Stores that need somebody else at the same moment, another process, a store behind the cache, or
+/// a map without a cache above it, and where they are killed.
+const ELSEWHERE: [(Point, &str); 7] = [
     (Point::Delivered, "tier_cache::tests::situations"),
     (Point::Relock, "tier_cache::tests::situations"),
     (Point::Reopen, "tier_cache::tests::situations"),
     (Point::Maintain, "the_maintainer_is_elected_and_replaced"),
+    (Point::Version, "killed_at_every_store_with_a_store"),
+    (Point::Watermark, "killed_at_every_store_with_a_store"),
+    (Point::BucketLease, "killed_at_every_store_with_a_store"),
 ];
 
 #[test]

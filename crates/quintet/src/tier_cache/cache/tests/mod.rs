@@ -20,6 +20,8 @@ mod quotas;
 mod semantics;
 mod sinks;
 mod spaces;
+#[cfg(feature = "lmdb")]
+mod stored;
 mod sums;
 mod tiers;
 mod windows;
