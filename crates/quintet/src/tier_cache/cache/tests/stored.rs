@@ -262,7 +262,7 @@ fn a_process_that_cannot_open_the_store_evicts_nothing() {
     assert_eq!(cache.get("a").unwrap().as_deref(), Some(&b"1"[..]));
     let mut handle = cache.handle().unwrap();
     let error = (0..).find_map(|number| handle.insert(key(number), value(number)).err()).unwrap();
-    assert!(matches!(error, CacheError::NoStore(_)) && error.code() == 17, "{error:?}");
+    assert!(matches!(error, CacheError::NoStore(_)) && error.code() == 18, "{error:?}");
     assert!(error.to_string().contains("open the store, or remove entries"), "{error}");
     assert!(matches!(handle.evict_oldest(1), Err(CacheError::NoStore(_))));
     assert_eq!(handle.get("a").unwrap().as_deref(), Some(&b"1"[..]), "nothing left");
