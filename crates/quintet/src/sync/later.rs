@@ -38,9 +38,11 @@ mod native {
 
     /// Wakes a task after about so long.
     pub(crate) fn wake_later(waker: &Waker, after: Duration) {
+        // Y4: to clone a waker is to call it.
+        let wish = (Instant::now() + after, waker.clone());
         let forks = fork::seen().0;
         let mut list = LIST.lock();
-        list.wishes.push((Instant::now() + after, waker.clone()));
+        list.wishes.push(wish);
         ASKED.notify_one();
         if list.runs == Some(forks) {
             return;
