@@ -31,7 +31,7 @@ use trace::{Kind, Trace};
 pub(super) const NAME: &str = "policy";
 /// What it is, in a line.
 pub(super) const ABOUT: &str =
-    "hit ratios of the cache's policies, exact LRU, moka, quick_cache and the clairvoyant";
+    "hits of the cache's policies, LRU, moka, quick_cache, clairvoyant";
 
 /// Keys and shares of them, in percent, of a quick race and a full one.
 const QUICK: (u64, &[u64]) = (50_000, &[10]);
