@@ -30,11 +30,11 @@ impl Kind {
 
     pub(super) fn reason(self) -> &'static str {
         match self {
-            Self::Zipf08 => "keys by Zipf's law, exponent 0.8: little skew, the web",
+            Self::Zipf08 => "Zipf's law, exponent 0.8: little skew, the web",
             Self::Zipf10 => "exponent 1.0: the usual yardstick",
-            Self::Zipf12 => "exponent 1.2: few keys are most of the trace, social graphs",
-            Self::ScanMixed => "Zipf 1.0, and now and then a scan as long as the cache",
-            Self::Loop => "a loop over a quarter more keys than fit, again and again",
+            Self::Zipf12 => "exponent 1.2: few keys are most of the trace",
+            Self::ScanMixed => "Zipf 1.0, now and then a scan of the cache's length",
+            Self::Loop => "a loop over a quarter more keys than fit",
             Self::OneHit => "Zipf 1.0 and as many keys that never come again",
         }
     }
