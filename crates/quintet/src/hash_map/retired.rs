@@ -50,7 +50,7 @@ pub struct SetRetired<T: Key>(pub(in crate::hash_map) Retired<T, ()>);
 ///
 /// let map = quintet::HashMap::from([(1, "one".to_string())]);
 /// let guard = map.pin();
-/// let StillShared { why, retired } = guard.take(&1).unwrap().wait().unwrap_err();
+/// let StillShared { why, retired, .. } = guard.take(&1).unwrap().wait().unwrap_err();
 /// assert_eq!(why, WaitError::WouldDeadlock); // this very thread is inside
 /// drop(guard);
 /// assert_eq!(retired.wait().unwrap(), "one");

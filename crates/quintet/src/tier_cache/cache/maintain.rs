@@ -207,7 +207,7 @@ impl TierCache {
     ///     service.join().expect("does not panic")
     /// })?;
     /// assert!(cache.processes().iter().all(|process| process.roles.is_empty()));
-    /// # Ok::<(), quintet::cache::CacheError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn run_service(
         &self,
