@@ -30,8 +30,7 @@ use trace::{Kind, Trace};
 /// The family's name on the command line.
 pub(super) const NAME: &str = "policy";
 /// What it is, in a line.
-pub(super) const ABOUT: &str =
-    "hits of the cache's policies, LRU, moka, quick_cache, clairvoyant";
+pub(super) const ABOUT: &str = "hits of the cache's policies, LRU, moka, quick_cache, clairvoyant";
 
 /// Keys and shares of them, in percent, of a quick race and a full one.
 const QUICK: (u64, &[u64]) = (50_000, &[10]);
