@@ -12,6 +12,10 @@ race *args:
 torture *args:
     cargo run --release -- torture {{args}}
 
+# caches and their stores under kill -9, so often in each test
+kills count="500":
+    QUINTET_KILLS={{count}} cargo test -p quintet --all-features --test stores survives -- --nocapture --test-threads=1
+
 # what the README promises
 test:
     cargo test --workspace

@@ -1,4 +1,5 @@
-//! Notes by which compiler and from which commit the command is built, for the files that a race writes.
+//! Notes by which compiler and from which commit the command is built, for the files that a race
+//! writes.
 
 use std::path::Path;
 use std::process::Command;

@@ -55,16 +55,19 @@ impl Default for Command {
 #[cfg(feature = "race")]
 #[derive(Debug, Default, Args)]
 pub(crate) struct RaceArgs {
-    /// Race one family in all its workloads (`all`: every family that is timed; `policy`: hit ratios)
+    /// Race one family in all its workloads (`all`: every family that is timed; `policy`: hit
+    /// ratios)
     #[arg(long)]
     pub(crate) family: Option<String>,
     /// Only the workloads whose name starts so
     #[arg(long)]
     pub(crate) workload: Option<String>,
-    /// Only the tables whose names start so, for example quintet,dashmap; ratios are to the best rival among them
+    /// Only the tables whose names start so, for example quintet,dashmap; ratios are to the best
+    /// rival among them
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) tables: Vec<String>,
-    /// Short: at most 90 seconds for the headlines of every family, at most 5 minutes for one family
+    /// Short: at most 90 seconds for the headlines of every family, at most 5 minutes for one
+    /// family
     #[arg(long)]
     pub(crate) quick: bool,
     /// Take about so long: rounds get shorter, and what has no time left is named

@@ -1,4 +1,5 @@
-//! The `quintet` command: race the tables against their rivals, torture them, share a cache, choose one.
+//! The `quintet` command: race the tables against their rivals, torture them, share a cache, choose
+//! one.
 #![deny(unsafe_code)]
 
 mod args;

@@ -2,7 +2,8 @@
 //!
 //! 1. A file that cannot be written is reported before any work starts.
 //! 2. The target is touched only by the final rename.
-//! 3. Whatever ends the command early removes the unfinished file. Ctrl-C ends it, unless the work has chosen to keep what is finished.
+//! 3. Whatever ends the command early removes the unfinished file. Ctrl-C ends it, unless the work
+//!    has chosen to keep what is finished.
 
 use crate::fail::{Exit, Fail};
 use std::fs::{self, File, OpenOptions};

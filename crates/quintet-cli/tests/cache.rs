@@ -654,7 +654,8 @@ fn a_cache_without_accounts_has_no_quotas() {
     cache.refused(&["quota", &cache.name, "--entries", "1"], &["quotas"]);
 }
 
-/// Every command goes through the store: what one evicts another finds, and what one removes nobody finds.
+/// Every command goes through the store: what one evicts another finds, and what one removes nobody
+/// finds.
 #[test]
 fn a_store_takes_what_leaves_and_gives_it_back() {
     let cache = Cache::named("store");

@@ -1,4 +1,5 @@
-//! `quintet cache` and what belongs to others: their files, their caches, their terminals. Real processes on real files.
+//! `quintet cache` and what belongs to others: their files, their caches, their terminals. Real
+//! processes on real files.
 #![cfg(target_os = "linux")]
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -59,7 +60,8 @@ impl Story {
         is_refused(&self.run(args), args, parts);
     }
 
-    /// Where another user finds the command: the directory of the build may be closed to them. Nothing if it cannot be shown to them.
+    /// Where another user finds the command: the directory of the build may be closed to them.
+    /// Nothing if it cannot be shown to them.
     fn shown(&self) -> Option<PathBuf> {
         let shown = std::env::temp_dir().join(&self.name);
         let there =
@@ -222,7 +224,8 @@ fn a_path_without_a_home_makes_no_cache() {
     story.refused(&other, &["there is a cache", &file]);
 }
 
-/// The owner's `--if-absent` changes nothing about who may use the cache; another user's is content with it when told to.
+/// The owner's `--if-absent` changes nothing about who may use the cache; another user's is content
+/// with it when told to.
 #[test]
 fn if_absent_locks_nobody_out() {
     let story = Story::new("lockout");
@@ -269,7 +272,8 @@ impl Drop for Setting {
     }
 }
 
-/// Systems that forbid to open another user's file in a sticky directory in the way that would make it: a shared cache is opened in no such way.
+/// Systems that forbid to open another user's file in a sticky directory in the way that would make
+/// it: a shared cache is opened in no such way.
 #[test]
 fn a_shared_cache_is_used_where_files_of_others_are_protected() {
     let story = Story::new("protected");
@@ -296,7 +300,8 @@ fn a_shared_cache_is_used_where_files_of_others_are_protected() {
     assert_eq!(story.fine(&["get", &story.name, "key", "--any-owner"]), "2");
 }
 
-/// On a file system that may only be read, whatever reads works, and whatever writes is told why it does not.
+/// On a file system that may only be read, whatever reads works, and whatever writes is told why it
+/// does not.
 #[test]
 fn a_file_system_that_may_only_be_read() {
     let story = Story::new("frozen");
@@ -335,7 +340,8 @@ fn a_file_system_that_may_only_be_read() {
     }
 }
 
-/// Whoever is content with a cache opens it and makes no file: in a sticky directory that could be forbidden.
+/// Whoever is content with a cache opens it and makes no file: in a sticky directory that could be
+/// forbidden.
 #[test]
 fn if_absent_makes_no_file_beside_a_cache_that_is_there() {
     let story = Story::new("beside");

@@ -1,4 +1,5 @@
-//! Caches of bytes: each does what the race asks of it, and another process's way in leads to the same entries.
+//! Caches of bytes: each does what the race asks of it, and another process's way in leads to the
+//! same entries.
 #![cfg(target_os = "linux")]
 
 use quintet_rivals::stores::{

@@ -1,8 +1,8 @@
 //! What makes the claims about concurrent tables checkable.
 //!
 //! The kit knows no table. A table joins by a small adapter ([`conformance::TableUnderTest`] for
-//! words, [`conformance::GenericFamily`] for any types, [`snapshot::SnapshotUnderTest`] for two-copy
-//! maps) and then runs through everything below.
+//! words, [`conformance::GenericFamily`] for any types, [`snapshot::SnapshotUnderTest`] for
+//! two-copy maps) and then runs through everything below.
 //!
 //! | Room | Question it answers |
 //! |---|---|

@@ -2,8 +2,8 @@
 //! in the store what the other put there.
 //!
 //! ```sh
-//! cargo run --release -p quintet --features redis --example fleet --
-//! redis://10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379
+//! cargo run --release -p quintet --features redis --example fleet -- \
+//!     redis://10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379
 //! ```
 //!
 //! Both run in this process here, with a segment each. Of two writes to a key the later one wins in
@@ -44,12 +44,9 @@ fn hand_over(cache: &TierCache) -> Result<u64, CacheError> {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let Some(store) = std::env::args().nth(1) else {
-        println!("give the address of a server or a cluster: redis://HOST:PORT[,HOST:PORT...]");
-        return Ok(());
-    };
-    let (first, second) = (machine(&store)?, machine(&store)?);
+/// Returns how many sessions the second machine found in the store.
+pub(crate) fn run(store: &str) -> Result<u64, Box<dyn Error>> {
+    let (first, second) = (machine(store)?, machine(store)?);
     let mut handle = first.handle()?;
     handle.set_timeout(Duration::from_secs(30));
     for number in 0..SESSIONS {
@@ -59,10 +56,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     for number in 0..SESSIONS {
         assert_eq!(second.get(key(number))?, Some(session(number)), "session {number}");
     }
+    let found = second.stats().store_hits;
     println!(
-        "{SESSIONS} sessions: {} put by the first machine, {handed} of them at its end; {} found by the second in the store",
-        first.stats().store_writes,
-        second.stats().store_hits
+        "{SESSIONS} sessions: {} put by the first machine, {handed} of them at its end; {found} \
+         found by the second in the store",
+        first.stats().store_writes
     );
-    Ok(())
+    Ok(found)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let Some(store) = std::env::args().nth(1) else {
+        println!("give the address of a server or a cluster: redis://HOST:PORT[,HOST:PORT...]");
+        return Ok(());
+    };
+    run(&store).map(|_| ())
 }

@@ -11,7 +11,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 const WORKERS: u64 = 4;
-const PAGES: u64 = 4_000;
+pub(crate) const PAGES: u64 = 4_000;
 
 /// What takes long, and should be done once.
 fn render(page: u64) -> Vec<u8> {
@@ -20,7 +20,7 @@ fn render(page: u64) -> Vec<u8> {
 
 /// A worker attaches by the name alone: the segment knows its store. Returns how many pages it
 /// rendered.
-fn serve(place: &Place, worker: u64) -> Result<u64, CacheError> {
+pub(crate) fn serve(place: &Place, worker: u64) -> Result<u64, CacheError> {
     let cache =
         TierCache::attach(place).map_err(|error| CacheError::Unjoined(error.to_string()))?;
     let mut handle = cache.handle()?;
@@ -38,22 +38,16 @@ fn serve(place: &Place, worker: u64) -> Result<u64, CacheError> {
     Ok(rendered)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
-    if let (Some(name), Some(worker)) = (arguments.next(), arguments.next()) {
-        let worker: u64 = worker.parse()?;
-        println!("worker {worker} rendered {}", serve(&Place::Name(name), worker)?);
-        return Ok(());
-    }
+/// `start` starts a worker for the cache of this name. Returns how many pages were rendered.
+pub(crate) fn run(
+    start: impl Fn(&str, u64) -> std::io::Result<Child>,
+) -> Result<u64, Box<dyn Error>> {
     let name = format!("web-workers-{}", std::process::id());
     let place = Place::Name(name.clone());
     let directory = std::env::temp_dir().join(&name);
     let store = format!("lmdb:{}?size=64MiB", directory.display());
     let cache = TierCache::builder().capacity(1 << 20).store(&store)?.create(&place)?;
-    let start = |worker: u64| -> std::io::Result<Child> {
-        Command::new(std::env::current_exe()?).args([&name, &worker.to_string()]).spawn()
-    };
-    let workers = (0..WORKERS).map(start).collect::<Result<Vec<_>, _>>()?;
+    let workers = (0..WORKERS).map(|worker| start(&name, worker)).collect::<Result<Vec<_>, _>>()?;
     let ended: Vec<_> = workers.into_iter().map(|mut worker| worker.wait()).collect();
     TierCache::unlink(&place)?;
     let stats = cache.stats();
@@ -71,5 +65,18 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Err("a worker failed".into());
         }
     }
-    Ok(())
+    Ok(stats.computed)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    if let (Some(name), Some(worker)) = (arguments.next(), arguments.next()) {
+        let worker: u64 = worker.parse()?;
+        println!("worker {worker} rendered {}", serve(&Place::Name(name), worker)?);
+        return Ok(());
+    }
+    let start = |name: &str, worker: u64| {
+        Command::new(std::env::current_exe()?).args([name, &worker.to_string()]).spawn()
+    };
+    run(start).map(|_| ())
 }

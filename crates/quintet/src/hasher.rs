@@ -1,9 +1,10 @@
 //! The default hasher of tables with generic keys.
 //!
-//! **Y1.** A builder is made without a seed, so that a table may be made in a constant. The first hash makes one, and it stays: all hashes of one builder, and of its
-//! clones, agree.
-//! **Y2.** Whoever sees a seed sees what is random for the whole process ([`SHARED`]): it is made before, and the seed is stored with Release and loaded with
-//! Acquire. A seed is never 0, which says that there is none yet.
+//! **Y1.** A builder is made without a seed, so that a table may be made in a constant. The first
+//! hash makes one, and it stays: all hashes of one builder, and of its clones, agree.
+//! **Y2.** Whoever sees a seed sees what is random for the whole process ([`SHARED`]): it is made
+//! before, and the seed is stored with Release and loaded with Acquire. A seed is never 0, which
+//! says that there is none yet.
 
 use crate::hash::random_seed;
 use crate::sync::Ordering;
@@ -32,7 +33,8 @@ impl Shared {
     fn make(&self) {
         self.made.call_once(|| {
             let numbers = MaybeUninit::new(SharedSeed::from_u64(random_seed()));
-            // SAFETY: nobody else writes, by `call_once`, and nobody reads before it has returned (Y2). What was there has no drop.
+            // SAFETY: nobody else writes, by `call_once`, and nobody reads before it has returned
+            // (Y2). What was there has no drop.
             unsafe { self.numbers.get().write(numbers) };
         });
     }
@@ -48,7 +50,8 @@ impl Shared {
     }
 }
 
-/// Builds the default hasher: fast, and keyed by a random seed per table, which is made when it is first used.
+/// Builds the default hasher: fast, and keyed by a random seed per table, which is made when it is
+/// first used.
 pub struct DefaultHashBuilder {
     seed: AtomicU64,
 }
@@ -77,7 +80,8 @@ impl DefaultHashBuilder {
     fn make_seed(&self) -> u64 {
         SHARED.make();
         let seed = random_seed().max(1);
-        // ORDERING: Release: Y2; partner: `seed`. Acquire: another one was faster, and its seed is the one.
+        // ORDERING: Release: Y2; partner: `seed`. Acquire: another one was faster, and its seed is
+        // the one.
         let made = self.seed.compare_exchange(0, seed, Ordering::AcqRel, Ordering::Acquire);
         made.map_or_else(|faster| faster, |_| seed)
     }
@@ -109,7 +113,8 @@ impl BuildHasher for DefaultHashBuilder {
     #[inline(always)]
     fn build_hasher(&self) -> DefaultHasher {
         let seed = self.seed();
-        // SAFETY: there is a seed, so that what is shared was made before (Y2). It is never taken out.
+        // SAFETY: there is a seed, so that what is shared was made before (Y2). It is never taken
+        // out.
         let shared = unsafe { SHARED.get() };
         DefaultHasher(FoldHasher::with_seed(seed, shared))
     }

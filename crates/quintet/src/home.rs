@@ -1,11 +1,14 @@
 //! The table of a handle: borrowed, or kept alive by a share of it.
 //!
-//! **D1.** The pointer is valid for as long as the home lives: a borrowed table outlives `'t`, a shared one lives while the share does, and the share is the home's.
-//! **D2.** What a home lends is borrowed from the home, never for `'t`: the handle of a shared table is `Handle<'static>`, and its table may go with it.
-//! **D3.** The pointer is no reference: a handle that is passed by value may be the last owner of its table, and free what a reference would promise to
-//! be there until the call returns.
+//! **D1.** The pointer is valid for as long as the home lives: a borrowed table outlives `'t`, a
+//! shared one lives while the share does, and the share is the home's.
+//! **D2.** What a home lends is borrowed from the home, never for `'t`: the handle of a shared
+//! table is `Handle<'static>`, and its table may go with it.
+//! **D3.** The pointer is no reference: a handle that is passed by value may be the last owner of
+//! its table, and free what a reference would promise to be there until the call returns.
 //!
-//! A handle declares its seat before its home, so that the seat is given back while the table is there.
+//! A handle declares its seat before its home, so that the seat is given back while the table is
+//! there.
 
 use std::fmt;
 use std::marker::PhantomData;

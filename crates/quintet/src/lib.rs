@@ -14,18 +14,26 @@
 //!
 //! For every table, and tested:
 //!
-//! 1. Holding a reference never deadlocks anything, in any order. (A [`TwinMap`]'s writer may wait for readers; readers never wait.)
-//! 2. No operation waits for a whole-table copy, unless that was chosen or on a counted path for stragglers.
+//! 1. Holding a reference never deadlocks anything, in any order. (A [`TwinMap`]'s writer may wait
+//!    for readers; readers never wait.)
+//! 2. No operation waits for a whole-table copy, unless that was chosen or on a counted path for
+//!    stragglers.
 //! 3. No key and no value is reserved.
-//! 4. Panics in `Hash`, `Eq`, `Drop` and closures, and forgotten guards, never corrupt memory, lose an entry or wedge another thread.
+//! 4. Panics in `Hash`, `Eq`, `Drop` and closures, and forgotten guards, never corrupt memory, lose
+//!    an entry or wedge another thread.
 //! 5. Memory is proportional to what is live.
 //! 6. Running out of memory is an error value of `fallible()`, never a spin.
-//! 7. Hashers are keyed by a random seed; a table under a collision attack slows down, it does not eat memory.
+//! 7. Hashers are keyed by a random seed; a table under a collision attack slows down, it does not
+//!    eat memory.
 //! 8. The consistency of every operation is written down and checked.
+//!
+//! What each table promises of consistency, progress, growth, memory and panics, and which guards
+//! may be sent, shared and held across an `.await`, stands side by side in [`guarantees`].
 //!
 //! # One vocabulary
 //!
-//! All tables are used by the same names, in the same ways: see [operations by table](operations). In short:
+//! All tables are used by the same names, in the same ways: see [operations by table](operations).
+//! In short:
 //!
 //! ```
 //! use quintet::WordMap;
@@ -42,52 +50,90 @@
 //! assert_eq!(visits.pin().get(4), Some(1002)); // for several operations in a row
 //! ```
 
+// Each table uses its share of the rooms below: only all of them together use everything.
+#![cfg_attr(
+    not(all(
+        feature = "copy",
+        feature = "item",
+        feature = "seen",
+        feature = "shm",
+        feature = "twin",
+        feature = "word",
+        feature = "internals"
+    )),
+    allow(dead_code, unreachable_pub, unused_imports)
+)]
+
+/// The examples of the repository's front page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct FrontPage;
+
+#[doc = include_str!("../docs/guarantees.md")]
+pub mod guarantees {}
+
 #[doc = include_str!("../docs/operations.md")]
 pub mod operations {}
 
 mod hash;
+#[cfg(any(feature = "copy", feature = "item", feature = "seen", feature = "twin"))]
 mod hasher;
+#[cfg(any(feature = "copy", feature = "item", feature = "seen", feature = "word"))]
 mod home;
 mod migrate;
-#[allow(dead_code)]
 mod reclaim;
-#[allow(dead_code)]
 mod region;
-#[allow(dead_code)]
 mod roster;
-#[allow(dead_code)]
 mod sync;
 mod vocabulary;
 
-/// How a thread is inside of a table: what a handle or guard is made with. Code that takes handles of every kind names these.
+/// How a thread is inside of a table: what a handle or guard is made with. Code that takes handles
+/// of every kind names these.
 pub mod access {
     pub use crate::reclaim::{Access, Handle, Hold, Pinned, QuietHandle, ThreadSeat};
 }
+#[cfg(feature = "copy")]
 pub mod copy_map;
+#[cfg(feature = "item")]
 pub mod hash_map;
+#[cfg(feature = "item")]
 pub mod item_set;
+#[cfg(feature = "seen")]
 pub mod seen_set;
-#[allow(dead_code)] // the cache above uses its share
+#[cfg(feature = "shm")]
 pub mod tier_cache;
+#[cfg(feature = "twin")]
 pub mod twin_map;
+#[cfg(feature = "word")]
 pub mod word_map;
 
+#[cfg(feature = "copy")]
 pub use copy_map::CopyMap;
+#[cfg(feature = "item")]
 pub use hash_map::{HashMap, HashSet};
+#[cfg(any(feature = "copy", feature = "item", feature = "seen", feature = "twin"))]
 pub use hasher::{DefaultHashBuilder, DefaultHasher};
+#[cfg(feature = "item")]
 pub use item_set::ItemSet;
 pub use region::{AllocError, Pages};
+#[cfg(feature = "seen")]
 pub use seen_set::{SeenPrints, SeenSet};
+#[cfg(feature = "shm")]
 #[doc(inline)]
 pub use tier_cache::cache::{self, TierCache};
+#[cfg(feature = "shm")]
 pub use tier_cache::store;
+#[cfg(feature = "twin")]
 pub use twin_map::{TwinMap, TwinSet};
 pub use vocabulary::{Compute, Computed, Fallible, Rejected};
+#[cfg(feature = "word")]
 pub use word_map::WordMap;
 
-/// Rooms below the tables, for the `quintet` command to measure. Not part of the API: may change at any time.
+/// Rooms below the tables, for the `quintet` command to measure. Not part of the API: may change at
+/// any time.
+#[cfg(feature = "internals")]
 #[doc(hidden)]
-pub mod internal {
+pub mod internals {
     pub use crate::reclaim::{
         Access, BATCH, BATCH_BYTES, Backlog, Books, Brief, Check, Domain, Freed, Handle, Held,
         Hold, Offline, Peek, Pinned, QuietHandle, Retired, Section, Spot, Stay, ThreadSeat, Usual,
@@ -97,6 +143,7 @@ pub mod internal {
     pub use crate::sync::barrier::Barrier;
 
     /// The map under the cache that processes share.
+    #[cfg(feature = "shm")]
     pub mod tier {
         pub use crate::tier_cache::*;
     }

@@ -26,7 +26,8 @@ pub struct Computed<V> {
 
 /// A value was not stored: something else is there.
 ///
-/// From `insert_new`, where `current` is what is there, and from `compare_exchange`, where it is an `Option` of that.
+/// From `insert_new`, where `current` is what is there, and from `compare_exchange`, where it is an
+/// `Option` of that.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rejected<C, V> {
     /// What is there.
@@ -49,7 +50,8 @@ impl<C, V> fmt::Display for Rejected<C, V> {
 
 impl<C: fmt::Debug, V> Error for Rejected<C, V> {}
 
-/// A table, handle or guard whose operations return an error when memory cannot be had, where they would panic otherwise.
+/// A table, handle or guard whose operations return an error when memory cannot be had, where they
+/// would panic otherwise.
 ///
 /// From the method `fallible` of each.
 pub struct Fallible<'a, T: ?Sized>(pub(crate) &'a T);

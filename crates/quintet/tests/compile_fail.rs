@@ -1,19 +1,24 @@
 //! Programs that must not compile.
 //!
-//! Each file `compile_fail/<folder>/<story>.rs` is a program (with a `main`) that uses the library. Lines that must be refused end with a mark:
+//! Each file `compile_fail/<folder>/<story>.rs` is a program (with a `main`) that uses the library.
+//! Lines that must be refused end with a mark:
 //!
 //! ```text
 //!     let long: &'static str = short; //~ E0597
 //!     let less: &SeenSet<&'a str> = set; //~ lifetime may not live long enough
 //! ```
 //!
-//! A mark is an error's number or, for an error without number, a part of its message. The driver compiles each file twice and demands:
+//! A mark is an error's number or, for an error without number, a part of its message. The driver
+//! compiles each file twice and demands:
 //!
-//! 1. as it stands, an error of the marked kind on every marked line, and no error on any other line;
-//! 2. without its marked lines, no error at all: it was these lines that were refused, and for no other reason.
+//! 1. as it stands, an error of the marked kind on every marked line, and no error on any other
+//!    line;
+//! 2. without its marked lines, no error at all: it was these lines that were refused, and for no
+//!    other reason.
 //!
-//! Errors of types hide errors of lifetimes in the same function, so let each function hold one mark. A file without a mark is an error.
-//! Warnings are not looked at. One file alone: `COMPILE_FAIL=seen/variance cargo test -p quintet --test compile_fail`.
+//! Errors of types hide errors of lifetimes in the same function, so let each function hold one
+//! mark. A file without a mark is an error. Warnings are not looked at. One file alone:
+//! `COMPILE_FAIL=seen/variance cargo test -p quintet --test compile_fail`.
 //!
 //! The library itself is the one that cargo built for this test; nothing but `rustc` is needed.
 
@@ -34,8 +39,8 @@ struct Rig {
 }
 
 impl Rig {
-    /// Several builds of the library may lie beside this test (other features, other compilers): the newest that is not newer than
-    /// the test and that this compiler can read.
+    /// Several builds of the library may lie beside this test (other features, other compilers):
+    /// the newest that is not newer than the test and that this compiler can read.
     fn find(purpose: &str) -> Self {
         let test = std::env::current_exe().unwrap();
         let beside = test.parent().unwrap().to_path_buf();
@@ -105,7 +110,8 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// (line, what is said) for every error of a short report: `path:line:column: error[E0000]: message`.
+/// (line, what is said) for every error of a short report:
+/// `path:line:column: error[E0000]: message`.
 fn errors(report: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for line in report.lines() {

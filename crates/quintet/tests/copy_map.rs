@@ -1,10 +1,14 @@
-//! `CopyMap` through the conformance suite: values of one word, and values of three that must stay together.
+//! `CopyMap` through the conformance suite: values of one word, and values of three that must stay
+//! together.
 
 use quintet::CopyMap;
 use quintet::copy_map::{Handle, Plain};
 use quintet_testkit::conformance::{HandleUnderTest, Plan, TableUnderTest, record};
 use quintet_testkit::linear::check;
 use quintet_testkit::model::{Kind, Op, Ret};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -138,7 +142,8 @@ mod triples {
         one_winner_per_key);
 }
 
-/// What `CopyMap` would be without its versions: writers have a lock, but readers load the words of a value one by one. The checker must see it.
+/// What `CopyMap` would be without its versions: writers have a lock, but readers load the words of
+/// a value one by one. The checker must see it.
 struct TearsOnPurpose {
     values: Vec<[AtomicU64; 3]>,
     writers: Mutex<()>,
@@ -188,4 +193,81 @@ fn a_map_that_tears_on_purpose_is_caught() {
     let values = (0..16).map(|_| Default::default()).collect();
     let table = TearsOnPurpose { values, writers: Mutex::new(()) };
     assert!(!check(&record(&table, &plan)).violations.is_empty());
+}
+
+/// All keys have one hash.
+#[derive(Clone, Copy, Default)]
+struct Same;
+
+impl Hasher for Same {
+    fn finish(&self) -> u64 {
+        7
+    }
+    fn write(&mut self, _: &[u8]) {}
+}
+
+type Flood = BuildHasherDefault<Same>;
+
+thread_local! {
+    static COMPARED: Cell<u64> = const { Cell::new(0) };
+}
+
+quintet::plain! {
+    /// A key that counts how often it is compared.
+    #[derive(Clone, Copy, Debug)]
+    struct Counting(u64);
+}
+
+impl PartialEq for Counting {
+    fn eq(&self, other: &Self) -> bool {
+        COMPARED.set(COMPARED.get() + 1);
+        self.0 == other.0
+    }
+}
+
+impl Eq for Counting {}
+
+impl Hash for Counting {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0);
+    }
+}
+
+/// Keys with one hash cost what they cost std's map, which is hashbrown: memory for them alone, and
+/// about as many comparisons.
+#[test]
+fn keys_of_one_hash_take_no_more_than_twice_the_memory_of_hashbrown() {
+    for keys in [1_000, 20_000u64] {
+        let ours = CopyMap::<u64, u64, _>::with_hasher(Flood::default());
+        (0..keys).for_each(|key| assert_eq!(ours.insert(key, key), None));
+        ours.flush();
+        assert!((0..keys).step_by(111).all(|key| ours.get(&key) == Some(key)));
+        let std = HashMap::<u64, u64>::with_capacity(keys as usize);
+        // A byte beside each of 8/7 of its places, rounded up to a power of two.
+        let theirs = (std.capacity() * 8 / 7).next_power_of_two() * 17;
+        let bytes = ours.memory_bytes();
+        // What a table of any size has besides.
+        assert!(bytes <= 2 * theirs + (32 << 10), "{keys} keys: {bytes}, {theirs}");
+        (0..keys).for_each(|key| assert_eq!(ours.remove(&key), Some(key)));
+        ours.shrink_to_fit();
+        assert!(ours.memory_bytes() <= 32 << 10, "{}", ours.memory_bytes());
+    }
+}
+
+#[test]
+fn keys_of_one_hash_are_compared_no_more_than_five_times_as_often_as_by_hashbrown() {
+    const KEYS: u64 = 2_000;
+    let counted = |work: &mut dyn FnMut(Counting)| {
+        COMPARED.set(0);
+        (0..KEYS).map(Counting).for_each(work);
+        COMPARED.get()
+    };
+    let ours = CopyMap::<Counting, u64, _>::with_hasher(Flood::default());
+    let mut std = HashMap::<Counting, u64, _>::with_hasher(Flood::default());
+    let inserts = counted(&mut |key| assert_eq!(ours.insert(key, 1), None));
+    let theirs = counted(&mut |key| assert_eq!(std.insert(key, 1), None));
+    assert!(inserts <= 5 * theirs, "{inserts}, {theirs}");
+    let gets = counted(&mut |key| assert_eq!(ours.get(&key), Some(1)));
+    let theirs = counted(&mut |key| assert!(std.contains_key(&key)));
+    assert!(gets <= 5 * theirs, "{gets}, {theirs}");
 }

@@ -70,7 +70,8 @@ fn a_maker_that_asks_for_its_own_key_is_told_so() {
     });
 }
 
-/// Three makers, each asking for the key of the next: one is told so, by a panic that ends its flight, and the others go on.
+/// Three makers, each asking for the key of the next: one is told so, by a panic that ends its
+/// flight, and the others go on.
 #[test]
 fn a_circle_of_threads_panics_with_advice_and_nobody_waits_for_ever() {
     let (map, start) = (HashMap::<u64, u64>::new(), Barrier::new(3));

@@ -1,4 +1,5 @@
-//! `HashMap` under stress: random programs against std, colliding keys, sleeping readers, panics and drop counts.
+//! `HashMap` under stress: random programs against std, colliding keys, sleeping readers, panics
+//! and drop counts.
 #![cfg(not(any(quintet_loom, quintet_shuttle)))]
 
 use quintet::{Compute, HashMap};
@@ -175,4 +176,53 @@ fn every_value_is_dropped_once_also_after_panics() {
     assert!(panics > 100);
     drop(map);
     assert_eq!(ALIVE.load(Ordering::Relaxed), 0);
+}
+
+/// A key whose comparison does what the thread has planned.
+#[derive(Clone)]
+struct Scheming(u64);
+
+thread_local! {
+    static SCHEME: std::cell::RefCell<Option<Box<dyn FnOnce()>>> = const { std::cell::RefCell::new(None) };
+}
+
+impl PartialEq for Scheming {
+    fn eq(&self, other: &Self) -> bool {
+        let scheme = SCHEME.take();
+        scheme.into_iter().for_each(|scheme| scheme());
+        self.0 == other.0
+    }
+}
+impl Eq for Scheming {}
+
+impl std::hash::Hash for Scheming {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+/// A drain that goes on inside of a comparison is refused by a panic, which drops it: a second
+/// panic there would end the process.
+#[test]
+fn a_drain_that_goes_on_inside_of_a_comparison_ends_the_call_and_not_the_process() {
+    type Map = HashMap<Scheming, u64>;
+    let map: &'static Map = Box::leak(Box::new((0..100).map(|key| (Scheming(key), key)).collect()));
+    let inside = Box::leak(Box::new(map.pin()));
+    let drains: [Box<dyn Iterator<Item = u64>>; 2] = [
+        Box::new(map.drain().map(|entry| *entry)),
+        Box::new(inside.drain().map(|(_, value)| *value)),
+    ];
+    for mut drain in drains {
+        assert!(drain.next().is_some());
+        SCHEME.set(Some(Box::new(move || {
+            drain.next();
+        })));
+        let key = map.keys().next().unwrap().clone();
+        let ended = catch_unwind(AssertUnwindSafe(|| map.insert(key, 0).map(drop)));
+        assert!(ended.is_err(), "a write inside of a comparison is refused");
+    }
+    // What the drains have not come to is there, and the map goes on.
+    assert_eq!(map.len(), 98);
+    assert_eq!(map.iter().count(), 98);
+    assert_eq!(map.drain().count(), 98);
 }

@@ -187,7 +187,8 @@ by_every_way! {
     }
 }
 
-/// What `dashmap` and a lock would deadlock on: a reference held while the same key is written, by the same thread, while walking.
+/// What `dashmap` and a lock would deadlock on: a reference held while the same key is written, by
+/// the same thread, while walking.
 #[test]
 fn holding_a_reference_blocks_nothing() {
     let map = HashMap::builder().shards(1).build();
@@ -206,7 +207,8 @@ fn holding_a_reference_blocks_nothing() {
     assert!(map.iter().all(|entry| *entry == 2 || *entry.key() == 2_000));
 }
 
-/// `and_update(..).or_insert(..)` is one step: nothing is lost between its halves, though others remove.
+/// `and_update(..).or_insert(..)` is one step: nothing is lost between its halves, though others
+/// remove.
 #[test]
 fn an_entry_is_one_atomic_step() {
     let counts = HashMap::<u64, u64>::new();

@@ -28,7 +28,8 @@ fn record(key: u64, turn: u64) -> Box<Record> {
     Box::new(Record { key, _value: [turn; 7] })
 }
 
-/// Bytes held back at worst by overwrites of `threads` threads, each with what `way` gives it, while nobody flushes.
+/// Bytes held back at worst by overwrites of `threads` threads, each with what `way` gives it,
+/// while nobody flushes.
 fn worst<'s, W>(
     set: &'s ItemSet<Box<Record>>,
     threads: u64,
@@ -67,7 +68,8 @@ fn overwrites_hold_back_less_than_a_megabyte() {
     };
     let alone = most(1);
     assert!(alone <= 1 << 20, "{alone} bytes by one thread");
-    // Of two, one that the machine puts to sleep inside a section holds back what is retired meanwhile: that is not what is looked for.
+    // Of two, one that the machine puts to sleep inside a section holds back what is retired
+    // meanwhile: that is not what is looked for.
     assert!((0..5).any(|_| most(2) <= 1 << 20), "more than a megabyte, time and again");
 }
 

@@ -106,8 +106,8 @@ fn platform_switches_live_in_three_rooms() {
     }
 }
 
-/// Every name in the tables of `docs/soundness.md` is a test that exists: `function`, `file::function`, or `folder/program::part` of a program that
-/// must not compile.
+/// Every name in the tables of `docs/soundness.md` is a test that exists: `function`,
+/// `file::function`, or `folder/program::part` of a program that must not compile.
 #[test]
 fn every_test_that_the_soundness_page_names_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -546,7 +546,8 @@ fn a_foreign_reference_does_not_match() {
     assert!(shared.compare_exchange(&item, entry(1, 2)).is_ok());
 }
 
-/// References, parts and walks stay, on whatever seat, while others overwrite, remove, grow and flush.
+/// References, parts and walks stay, on whatever seat, while others overwrite, remove, grow and
+/// flush.
 #[test]
 fn what_is_lent_is_kept_while_others_write_and_grow() {
     let set = Arc::new(filled(100));

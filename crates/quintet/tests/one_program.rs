@@ -1,6 +1,7 @@
 //! One program per table, the same line by line: who has learned one table has learned the next.
 //!
-//! The programs are held against each other: what a table has at all, it calls by the name that the others use, in the same place. A line that a table has not is left out.
+//! The programs are held against each other: what a table has at all, it calls by the name that the
+//! others use, in the same place. A line that a table has not is left out.
 
 use quintet::{Compute, CopyMap, HashMap, ItemSet, SeenSet, TwinMap, WordMap};
 use std::sync::Arc;
@@ -253,7 +254,7 @@ fn seen_set() {
     assert!(!table.fallible().insert(1).unwrap().is_new());
 }
 
-#[cfg(all(feature = "shm", target_os = "linux", not(miri)))]
+#[cfg(all(feature = "shm", not(quintet_private), target_os = "linux", not(miri)))]
 #[test]
 fn tier_cache() {
     let key = |number: u64| number.to_le_bytes();

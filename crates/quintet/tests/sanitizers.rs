@@ -1,12 +1,12 @@
-//! Scenarios for ThreadSanitizer and AddressSanitizer, in a program without a test harness: a sanitizer does not see inside the
-//! precompiled standard library, whose channels and mutexes would raise false alarms. Run without a sanitizer they
-//! are short stress tests.
+//! Scenarios for ThreadSanitizer and AddressSanitizer, in a program without a test harness: a
+//! sanitizer does not see inside the precompiled standard library, whose channels and mutexes would
+//! raise false alarms. Run without a sanitizer they are short stress tests.
 //!
-//! `QUINTET_CONTROL=race` and `QUINTET_CONTROL=free` run a deliberate data race and a deliberate use after free: a
-//! sanitizer that stays silent there proves nothing elsewhere.
+//! `QUINTET_CONTROL=race` and `QUINTET_CONTROL=free` run a deliberate data race and a deliberate
+//! use after free: a sanitizer that stays silent there proves nothing elsewhere.
 
-use quintet::internal::tier::{Geometry, Heap, InputHash, Map, MapError, Owner, Peers};
-use quintet::internal::{Barrier, Domain, Retired, Visit};
+use quintet::internals::tier::{Geometry, Heap, InputHash, Map, MapError, Owner, Peers};
+use quintet::internals::{Barrier, Domain, Retired, Visit};
 use quintet::item_set::Keyed;
 use quintet::{ItemSet, SeenPrints, SeenSet, TwinMap, WordMap, seen_set, twin_map};
 use std::cell::UnsafeCell;
@@ -39,7 +39,8 @@ fn main() {
     println!("{} passed, 0 failed", scenarios.len());
 }
 
-/// Runs the tasks in threads and joins them one by one: a scope's end is invisible to ThreadSanitizer, a join is not.
+/// Runs the tasks in threads and joins them one by one: a scope's end is invisible to
+/// ThreadSanitizer, a join is not.
 fn crew<const N: usize>(tasks: [Box<dyn FnOnce() + Send>; N]) {
     let threads = tasks.map(std::thread::spawn);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -121,7 +122,8 @@ fn reclaim() {
     }
 }
 
-/// Four threads on private and shared keys of a tiny map: it grows, shrinks and compacts under them.
+/// Four threads on private and shared keys of a tiny map: it grows, shrinks and compacts under
+/// them.
 fn word_map() {
     let map = Arc::new(WordMap::<u64, u64>::new());
     let task = |thread: u64, map: Arc<WordMap<u64, u64>>| -> Box<dyn FnOnce() + Send> {
@@ -155,7 +157,8 @@ impl Keyed for Record {
     }
 }
 
-/// Writers replace, change and remove boxed items while readers follow references to them, by every way in.
+/// Writers replace, change and remove boxed items while readers follow references to them, by every
+/// way in.
 fn item_set() {
     let set = Arc::new(ItemSet::<Box<Record>>::new());
     let task = |thread: u64, set: Arc<ItemSet<Box<Record>>>| -> Box<dyn FnOnce() + Send> {
@@ -185,8 +188,9 @@ fn item_set() {
     crew([0, 1, 2, 3].map(|thread| task(thread, Arc::clone(&set))));
 }
 
-/// Four threads take the same boxed records in, alone and in batches, while the set grows many times and a fifth walks over it: of each one stays, the others
-/// are dropped. Tables are left and freed, and records lie where tables lay.
+/// Four threads take the same boxed records in, alone and in batches, while the set grows many
+/// times and a fifth walks over it: of each one stays, the others are dropped. Tables are left and
+/// freed, and records lie where tables lay.
 fn seen_set() {
     let set = Arc::new(SeenSet::<Box<[u64; 2]>>::builder().parents(true).build());
     let task = |thread: u64, set: Arc<SeenSet<Box<[u64; 2]>>>| -> Box<dyn FnOnce() + Send> {
@@ -315,7 +319,8 @@ fn twin_map() {
     drop(reader);
 }
 
-/// Boxes of which two copies hold the same bytes: replaced, removed and handed back while readers look.
+/// Boxes of which two copies hold the same bytes: replaced, removed and handed back while readers
+/// look.
 fn twin_map_inert() {
     let (mut writer, reader) = twin_map::InertMap::<u64, Box<u64>>::builder().build_inert();
     let task = |reader: twin_map::Reader<twin_map::InertMap<u64, Box<u64>>>| {
@@ -378,7 +383,8 @@ impl Peers for Alive {
     }
 }
 
-/// Writers move, replace and remove entries of few buckets while readers follow them: a value is always its key's own.
+/// Writers move, replace and remove entries of few buckets while readers follow them: a value is
+/// always its key's own.
 fn tier_map() {
     let geometry = Geometry { buckets: 8, window: 8, records: 120, seats: 4 };
     let heap = Arc::new(Heap::try_new(geometry).unwrap());

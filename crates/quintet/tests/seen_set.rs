@@ -5,8 +5,8 @@ use quintet::seen_set::{Growth, Handle, Ids, Insertion};
 use quintet_testkit::conformance::{HandleUnderTest, TableUnderTest};
 use quintet_testkit::model::{Kind, Op, Ret};
 
-/// A set as the suite sees it. If it grows together, whoever has a handle is waited for, also while the suite's threads wait
-/// for each other: then each operation has a handle of its own.
+/// A set as the suite sees it. If it grows together, whoever has a handle is waited for, also while
+/// the suite's threads wait for each other: then each operation has a handle of its own.
 struct Seen {
     set: SeenSet<u64>,
     together: bool,

@@ -167,7 +167,8 @@ fn inserts_by_all_ways_in_lose_nothing() {
     }
 }
 
-/// A thread that has a handle, and uses the set itself besides: with `Growth::Together` everybody would wait for its handle.
+/// A thread that has a handle, and uses the set itself besides: with `Growth::Together` everybody
+/// would wait for its handle.
 #[test]
 fn a_thread_with_a_handle_may_use_the_set_itself() {
     for growth in GROWTHS {

@@ -31,7 +31,8 @@ static TWIN_SET: TwinSet<String> = TwinSet::new();
 const EMPTY: usize = 128;
 const ONE: usize = 1024;
 const FURTHER: usize = 384;
-/// One record in a `SeenSet`: a third of it are domain and seat, a third the arenas, the rest table and desk.
+/// One record in a `SeenSet`: a third of it are domain and seat, a third the arenas, the rest table
+/// and desk.
 const SEEN_FIRST: usize = 2048;
 const TWIN: usize = 2048;
 
@@ -42,7 +43,8 @@ fn bytes<R>(work: impl FnOnce() -> R) -> (R, usize) {
     (kept, ALLOCATOR.live_bytes() - before)
 }
 
-/// Bytes that a table holds after one thread has written an entry, and what each of seven more threads adds by another entry.
+/// Bytes that a table holds after one thread has written an entry, and what each of seven more
+/// threads adds by another entry.
 fn first_and_further<T: Sync>(make: fn() -> T, write: fn(&T, u64)) -> (usize, usize) {
     // What a thread keeps for all tables, and threads for themselves, is not the table's.
     let warm = make();

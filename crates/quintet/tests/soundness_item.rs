@@ -1,5 +1,6 @@
-//! `ItemSet`: safe code breaks nothing. Stories of user code that uses sets from inside an operation, and of hashes that no set has made.
-//! Run under AddressSanitizer too; without it, an item knows when it is used after its drop.
+//! `ItemSet`: safe code breaks nothing. Stories of user code that uses sets from inside an
+//! operation, and of hashes that no set has made. Run under AddressSanitizer too; without it, an
+//! item knows when it is used after its drop.
 
 use quintet::ItemSet;
 use quintet::access::Hold;
@@ -104,8 +105,9 @@ fn migrating() -> (&'static Set, u64) {
     (set, key - 2)
 }
 
-/// Inside of a lookup: the item is replaced in both tables, the old table leaves the set, and the item is freed. The old table still has a link to
-/// it, and is where the lookup goes on. A read of the same seat announces the present era.
+/// Inside of a lookup: the item is replaced in both tables, the old table leaves the set, and the
+/// item is freed. The old table still has a link to it, and is where the lookup goes on. A read of
+/// the same seat announces the present era.
 fn replaced_in_the_old_table(set: &'static Set, victim: u64, read: impl FnOnce()) {
     let mut handle = set.quiet_handle();
     handle.insert(Record::new(0, 1));
@@ -145,7 +147,8 @@ fn a_read_inside_matches_does_not_vouch_for_the_old_table_of_a_guard() {
     lookup_beside(Box::leak(Box::new(set.pin())), victim);
 }
 
-/// Hashes that no set has made: their tags may be that of no place, or of the places that a line does not have.
+/// Hashes that no set has made: their tags may be that of no place, or of the places that a line
+/// does not have.
 #[test]
 fn a_foreign_hash_finds_nothing_and_breaks_nothing() {
     let set = ItemSet::<Box<Record>>::new();
@@ -208,7 +211,8 @@ impl Item for Liar {
     }
 }
 
-/// An item that lies in both tables of a migration, and that `same_key` found in the old one only, was retired and stayed in the new one.
+/// An item that lies in both tables of a migration, and that `same_key` found in the old one only,
+/// was retired and stayed in the new one.
 #[test]
 fn an_item_that_lies_is_dropped_once() {
     for seed in 1..100 {
@@ -416,7 +420,8 @@ fn a_forked_child_uses_the_set() {
     let set = Plain::new();
     churn(&set);
     let handle = set.quiet_handle();
-    // SAFETY: the child works on this set, which no other thread knows, and leaves without unwinding or running destructors.
+    // SAFETY: the child works on this set, which no other thread knows, and leaves without
+    // unwinding or running destructors.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let worked = catch_unwind(AssertUnwindSafe(|| {

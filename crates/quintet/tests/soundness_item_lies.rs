@@ -1,4 +1,5 @@
-//! `ItemSet`: items and hashers that contradict themselves lose items, and nothing worse. No operation runs for ever.
+//! `ItemSet`: items and hashers that contradict themselves lose items, and nothing worse. No
+//! operation runs for ever.
 
 use quintet::{Compute, ItemSet};
 use std::cell::Cell;
@@ -27,7 +28,8 @@ impl BuildHasher for Fickle {
     }
 }
 
-/// Two hashes that a reader cannot tell apart: in a set of one line it looks at the low 16 bits only. Writers look at all 32.
+/// Two hashes that a reader cannot tell apart: in a set of one line it looks at the low 16 bits
+/// only. Writers look at all 32.
 fn alike(set: &ItemSet<Box<(u64, u64)>, Fickle>) -> [u64; 2] {
     let folded = |hash| {
         HASH.set(hash);

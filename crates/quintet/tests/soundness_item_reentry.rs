@@ -1,7 +1,7 @@
 //! `ItemSet`: user code at each place where a set calls it, doing each thing that it can do there.
 //!
-//! Each combination ends: with an answer, or with a panic that gives advice. Afterwards the set is whole, no item is lost, dropped twice or used
-//! after its drop.
+//! Each combination ends: with an answer, or with a panic that gives advice. Afterwards the set is
+//! whole, no item is lost, dropped twice or used after its drop.
 
 use quintet::ItemSet;
 use quintet::access::Hold;
@@ -200,7 +200,8 @@ fn operate(set: &Set) {
     set.flush();
 }
 
-/// One combination, from inside the operation that comes by first. Says whether its place was come by.
+/// One combination, from inside the operation that comes by first. Says whether its place was come
+/// by.
 fn happens(place: Place, name: &str, deed: Deed) -> bool {
     let set = Arc::new(Set::new());
     (0..KEYS).for_each(|key| assert!(set.pin().insert(Record::new(key)).is_none()));

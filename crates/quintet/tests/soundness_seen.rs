@@ -1,4 +1,5 @@
-//! What safe code might try with a `SeenSet`, and must not succeed with. `docs/soundness.md` says which test stands for what.
+//! What safe code might try with a `SeenSet`, and must not succeed with. `docs/soundness.md` says
+//! which test stands for what.
 
 use quintet::seen_set::{Growth, Ids, Record, RecordId, SeenSetBuilder};
 use quintet::{SeenPrints, SeenSet};
@@ -13,7 +14,8 @@ fn panics<R>(f: impl FnOnce() -> R) -> bool {
     catch_unwind(AssertUnwindSafe(f)).is_err()
 }
 
-/// Sets that hold their ids in different widths: the marks of one kind were the marks of the other, shifted.
+/// Sets that hold their ids in different widths: the marks of one kind were the marks of the other,
+/// shifted.
 #[test]
 fn an_id_of_a_wide_set_is_no_id_of_a_narrow_one() {
     let wide = SeenSet::<u64>::builder().ids(Ids::Wide).shards(1).build();
@@ -24,7 +26,8 @@ fn an_id_of_a_wide_set_is_no_id_of_a_narrow_one() {
     }
 }
 
-/// Every call that takes an id, with ids of sets of another type, another width of ids, the same type, and of a set that is gone.
+/// Every call that takes an id, with ids of sets of another type, another width of ids, the same
+/// type, and of a set that is gone.
 #[test]
 fn foreign_ids_are_refused_by_every_call() {
     let set = SeenSet::<String>::builder().parents(true).build();
@@ -182,7 +185,8 @@ fn builders<R: Record>() -> [SeenSetBuilder<R>; 4] {
     [base(), wide, together.clone(), together.max_load(0.9)]
 }
 
-/// `Hash`, `Eq`, `Drop`, the hasher, the iterator of a batch and what is told panic, each at every moment: a record is in the set once or is dropped.
+/// `Hash`, `Eq`, `Drop`, the hasher, the iterator of a batch and what is told panic, each at every
+/// moment: a record is in the set once or is dropped.
 #[test]
 fn a_panic_in_user_code_neither_loses_nor_doubles_a_record() {
     static LIVE: AtomicU64 = AtomicU64::new(0);

@@ -1,7 +1,17 @@
-//! `TierCache`: safe code breaks nothing inside one process. Stories of user code that uses the cache from inside an operation, of what it leaves
-//! open, and of what a forked child finds.
+//! `TierCache`: safe code breaks nothing inside one process. Stories of what is left open, of what
+//! goes in which order, of sizes at their ends; of user code that uses the cache from inside an
+//! operation; of what a forked child finds.
 
-#![cfg(all(feature = "shm", any(target_os = "linux", target_os = "android")))]
+#![cfg(all(
+    feature = "shm",
+    not(quintet_private),
+    any(target_os = "linux", target_os = "android")
+))]
+
+#[path = "soundness_tier/forks.rs"]
+mod forks;
+#[path = "soundness_tier/user_code.rs"]
+mod user_code;
 
 use quintet::TierCache;
 use quintet::cache::*;
@@ -39,7 +49,8 @@ fn fill(handle: &mut Handle<'_>) {
     panic!("never full");
 }
 
-/// Sets again and again as many entries as would fill the cache twice: every free block is written to.
+/// Sets again and again as many entries as would fill the cache twice: every free block is written
+/// to.
 fn churn(handle: &mut Handle<'_>) {
     for number in 0..2 * handle.cache().stats().blocks as usize {
         handle.insert(key(number), [0xee; 64]).unwrap();
@@ -54,55 +65,24 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Held to write by who forks. A child holds copies of all locks until its first instruction: who counts the living is alone with its own.
+/// Held to write by who forks. A child holds copies of all locks until its first instruction: who
+/// counts the living is alone with its own.
 static FORKING: RwLock<()> = RwLock::new(());
 
 fn without_forks() -> RwLockReadGuard<'static, ()> {
     FORKING.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Works in a forked child; fails if the work does, or if the child does not end.
-fn in_child(mut work: impl FnMut() -> bool) {
-    let _forking = FORKING.write().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: the child works on caches that no other thread of this test uses, and leaves without unwinding or running destructors.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        let worked = catch_unwind(AssertUnwindSafe(&mut work)).unwrap_or(false);
-        // SAFETY: ends the child at once.
-        unsafe { libc::_exit(i32::from(!worked)) };
-    }
-    let (mut status, since) = (-1, Instant::now());
-    // SAFETY: asks for the child made above, whose status outlives the call.
-    while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
-        if since.elapsed() > LONG {
-            // SAFETY: ends the child made above, which nobody has waited for.
-            unsafe { libc::kill(child, libc::SIGKILL) };
-            panic!("the child hangs");
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert_eq!(status, 0, "the child failed");
+fn hasty(cache: &TierCache) -> Handle<'_> {
+    let mut handle = cache.handle().unwrap();
+    handle.set_timeout(SHORT);
+    handle.set_patience(SHORT);
+    handle
 }
 
-/// A child's copy of a lease is not the lease: the word that pins the entry is one for both.
-#[test]
-fn a_lease_that_came_along_in_a_fork_is_not_ended_by_the_child() {
-    let cache = leasing();
-    let (mut writer, lessee) = (cache.handle().unwrap(), cache.handle().unwrap());
-    writer.insert("leased", [1; 64]).unwrap();
-    let mut lease = lessee.lease("leased").unwrap();
-    in_child(|| {
-        drop(lease.take());
-        true
-    });
-    assert!(writer.remove("leased").unwrap());
-    churn(&mut writer);
-    assert_eq!(lease.as_ref().map(Lease::to_vec), Some(vec![1; 64]));
-    in_child(|| lease.as_ref().is_some_and(|lease| lease.is_empty() && lease.to_vec().is_empty()));
-    drop(lease);
-    drop(lessee);
-    drop(writer);
-    cache.check().unwrap();
+fn temporary(name: &str) -> std::path::PathBuf {
+    let file = format!("soundness-tier-{name}-{}", std::process::id());
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(file)
 }
 
 /// A forgotten lease pins its entry as long as its handle lives, not as long as the segment.
@@ -121,47 +101,8 @@ fn forgotten_leases_end_with_their_handle() {
     assert_eq!(cache.check().unwrap().entries, 0);
 }
 
-/// Who evicts may find that maintenance has to stop, also if it is maintenance that evicts.
-#[test]
-fn a_sink_may_stop_the_maintenance_that_calls_it() {
-    let mut cache = small().create_sealed().unwrap();
-    let guard = Arc::new(Mutex::new(None::<Maintenance>));
-    let ended = Arc::new(AtomicBool::new(false));
-    let (slot, told, main) = (Arc::clone(&guard), Arc::clone(&ended), std::thread::current().id());
-    cache.set_sink(move |_: &[Departed]| {
-        if std::thread::current().id() != main && !told.load(Ordering::Relaxed) {
-            wait_until("the guard", || slot.lock().unwrap().is_some());
-            let guard = slot.lock().unwrap().take();
-            drop(guard);
-            told.store(true, Ordering::Relaxed);
-        }
-        Ok(())
-    });
-    let cache = Arc::new(cache);
-    fill(&mut cache.handle().unwrap());
-    *guard.lock().unwrap() = Some(cache.spawn_maintenance(Duration::from_millis(1)));
-    wait_until("the sink dropped its guard", || ended.load(Ordering::Relaxed));
-    wait_until("the thread ended", || Arc::strong_count(&cache) == 1);
-    cache.check().unwrap();
-}
-
-/// The thread of a guard does not come along in a fork: nobody could wait for it.
-#[test]
-fn a_maintenance_guard_goes_in_a_forked_child() {
-    let cache = Arc::new(small().create_sealed().unwrap());
-    let mut guard = Some(cache.spawn_maintenance(Duration::from_millis(1)));
-    in_child(|| {
-        drop(guard.take());
-        let again = cache.spawn_maintenance(Duration::from_millis(1));
-        drop(again);
-        cache.handle().and_then(|mut handle| handle.insert("child", "c")).is_ok()
-    });
-    assert!(cache.handle().unwrap().contains_key("child").unwrap());
-    drop(guard);
-    assert_eq!(Arc::strong_count(&cache), 1);
-}
-
-/// A descriptor that can be truncated ends in a signal, and the locks of processes that came by name lie elsewhere.
+/// A descriptor that can be truncated ends in a signal, and the locks of processes that came by
+/// name lie elsewhere.
 #[test]
 fn a_descriptor_that_is_not_sealed_is_refused() {
     let _alone = without_forks();
@@ -181,520 +122,6 @@ fn a_descriptor_that_is_not_sealed_is_refused() {
     assert!(file.set_len(0).is_err() && file.set_len(1 << 40).is_err());
     assert!(TierCache::attach_sealed(file.into()).is_ok());
     drop(handle);
-    cache.check().unwrap();
-}
-
-fn temporary(name: &str) -> std::path::PathBuf {
-    let file = format!("soundness-tier-{name}-{}", std::process::id());
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(file)
-}
-
-/// In a child the parent's handles refuse everything; the cache, its readers and scans go on.
-#[test]
-fn a_forked_child_uses_the_cache_by_handles_of_its_own() {
-    let mut cache = small().leases().create_sealed().unwrap();
-    let told = Arc::new(AtomicUsize::new(0));
-    let counts = Arc::clone(&told);
-    cache.set_sink(move |batch: &[Departed]| {
-        counts.fetch_add(batch.len(), Ordering::Relaxed);
-        Ok(())
-    });
-    let mut handle = cache.handle().unwrap();
-    fill(&mut handle);
-    let before = told.load(Ordering::Relaxed);
-    in_child(|| {
-        let forked = CacheError::Forked;
-        assert_eq!(handle.get("key 1"), Err(forked.clone()));
-        assert_eq!(handle.insert("k", "v"), Err(forked.clone()));
-        assert_eq!(handle.remove("k"), Err(forked.clone()));
-        assert_eq!(handle.touch("k", None), Err(forked.clone()));
-        assert_eq!(handle.ttl("k"), Err(forked.clone()));
-        assert_eq!(handle.incr("k", 1, Some(1), None), Err(forked.clone()));
-        assert_eq!(handle.insert_new("k", "v", None), Err(forked.clone()));
-        assert_eq!(handle.get_many(&["k"]), Err(forked.clone()));
-        assert_eq!(handle.insert_many(&[("k", "v")], None), Err(forked.clone()));
-        assert_eq!(handle.get_or_compute("k", None, Vec::new), Err(forked.clone()));
-        assert_eq!(handle.lease("k").unwrap_err(), forked);
-        assert_eq!(handle.evict_oldest(1), Err(forked.clone()));
-        assert_eq!(handle.evict_unused(Duration::ZERO, 1), Err(forked.clone()));
-        assert_eq!(handle.evict_bucket_of("k", 1), Err(forked.clone()));
-        assert_eq!(handle.maintain(), Err(forked.clone()));
-        assert_eq!(told.load(Ordering::Relaxed), before, "delivered by a handle of the parent");
-        let mut own = cache.handle().unwrap();
-        own.insert("child", "c").unwrap();
-        assert!(cache.reader().get("child").unwrap().is_some());
-        cache.scan().all(|entry| entry.is_ok())
-    });
-    assert_eq!(handle.get("child").unwrap().as_deref(), Some(&b"c"[..]));
-    drop(handle);
-    cache.recover().unwrap();
-    cache.check().unwrap();
-}
-
-/// Who has no handle of its own, and who owns one, needs not know of the fork.
-#[test]
-fn pooled_and_owned_handles_take_seats_of_their_own_in_a_child() {
-    let cache = Arc::new(small().create_sealed().unwrap());
-    let mut owned = cache.owned_handle().unwrap();
-    cache.insert("key 1", "parent").unwrap();
-    owned.insert("key 2", "parent").unwrap();
-    in_child(|| {
-        cache.insert("key 1", "child").unwrap();
-        assert_eq!(cache.get("key 2").unwrap().as_deref(), Some(&b"parent"[..]));
-        cache.remove("key 2").unwrap()
-    });
-    in_child(|| owned.insert("key 3", "child").is_ok() && owned.get("key 1").unwrap().is_some());
-    for (key, value) in [("key 1", Some("child")), ("key 2", None), ("key 3", Some("child"))] {
-        assert_eq!(cache.get(key).unwrap().as_deref(), value.map(str::as_bytes), "{key}");
-        assert_eq!(owned.get(key).unwrap().as_deref(), value.map(str::as_bytes), "{key}");
-    }
-    drop(owned);
-    cache.recover().unwrap();
-    cache.check().unwrap();
-}
-
-/// A computation that forks and lets the child return: the parent's flight is not the child's to give back.
-#[test]
-fn a_flight_that_came_along_in_a_fork_is_the_parents() {
-    let cache = small().create_sealed().unwrap();
-    let (mut handle, mut other) = (cache.handle().unwrap(), cache.handle().unwrap());
-    other.set_patience(SHORT);
-    let mut child = false;
-    let _forking = FORKING.write().unwrap_or_else(PoisonError::into_inner);
-    let computed = handle.get_or_compute("key", None, || {
-        child = fork_and_wait();
-        if !child {
-            assert_eq!(other.get_or_compute("key", None, Vec::new), Err(CacheError::Nested));
-            let waits = || other.get_or_compute("key", None, Vec::new);
-            let waited = std::thread::scope(|scope| scope.spawn(waits).join().unwrap());
-            assert_eq!(waited, Err(CacheError::Busy));
-        }
-        b"once".to_vec()
-    });
-    if child {
-        // SAFETY: ends the child at once.
-        unsafe { libc::_exit(i32::from(computed != Ok(b"once".to_vec()))) };
-    }
-    assert_eq!(computed.unwrap(), b"once");
-}
-
-/// A child that is forked in a sink has no claims on what is being delivered, nor has one that is forked in a key a seat to lease for.
-#[test]
-fn a_child_forked_in_user_code_leaves_the_parents_claims_alone() {
-    let forking = FORKING.write().unwrap_or_else(PoisonError::into_inner);
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let child = Arc::new(AtomicBool::new(false));
-    let cache = Arc::new_cyclic(|weak: &Weak<TierCache>| {
-        let mut cache = small().leases().create_sealed().unwrap();
-        let (weak, told, child) = (Weak::clone(weak), Arc::clone(&told), Arc::clone(&child));
-        let turns = AtomicUsize::new(0);
-        cache.set_sink(move |batch: &[Departed]| {
-            told.lock().unwrap().extend(batch.iter().map(|entry| entry.id));
-            if turns.fetch_add(1, Ordering::Relaxed) == 0 {
-                child.store(fork_and_wait(), Ordering::Relaxed);
-                if !child.load(Ordering::Relaxed) {
-                    let cache = weak.upgrade().unwrap();
-                    hasty(&cache).evict_oldest(usize::MAX).unwrap();
-                }
-            }
-            Ok(())
-        });
-        cache
-    });
-    let end = |well: bool| {
-        // SAFETY: ends the child at once.
-        unsafe { libc::_exit(i32::from(!well)) }
-    };
-    let mut handle = cache.handle().unwrap();
-    (0..100).for_each(|number| assert!(handle.insert(key(number), "value").is_ok()));
-    let gone = handle.evict_oldest(4);
-    if child.load(Ordering::Relaxed) {
-        end(gone == Err(CacheError::Forked));
-    }
-    assert_eq!(gone.unwrap().len(), 4);
-    let mut ids = std::mem::take(&mut *told.lock().unwrap());
-    ids.sort_unstable();
-    assert!(ids.len() == 100 && ids.is_sorted_by(|one, next| one < next), "delivered twice");
-
-    struct Forks<'c>(&'c AtomicBool);
-    impl AsRef<[u8]> for Forks<'_> {
-        fn as_ref(&self) -> &[u8] {
-            self.0.store(fork_and_wait(), Ordering::Relaxed);
-            b"key"
-        }
-    }
-    handle.insert("key", "value").unwrap();
-    let lease = handle.lease(Forks(&child)).map(|lease| lease.map(|lease| lease.len()));
-    if child.load(Ordering::Relaxed) {
-        end(lease == Err(CacheError::Forked));
-    }
-    assert_eq!(lease, Ok(Some(5)));
-    drop(forking);
-}
-
-/// True in the child; false in the parent, when the child has ended well.
-fn fork_and_wait() -> bool {
-    // SAFETY: the child works on a cache that no other thread uses, and ends without running destructors.
-    let child = unsafe { libc::fork() };
-    if child != 0 {
-        let mut status = -1;
-        // SAFETY: waits for the child made above.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-        assert_eq!(status, 0, "the child failed");
-    }
-    child == 0
-}
-
-/// A sink that keeps something in the cache for each entry that leaves.
-#[test]
-fn evicting_all_ends_though_the_sink_stores_as_much() {
-    let turns = Arc::new(AtomicUsize::new(0));
-    let cache = Arc::new_cyclic(|weak: &Weak<TierCache>| {
-        let mut cache = small().create_sealed().unwrap();
-        let (weak, turns) = (Weak::clone(weak), Arc::clone(&turns));
-        cache.set_sink(move |_: &[Departed]| {
-            let Some(cache) = weak.upgrade() else { return Ok(()) };
-            let turn = turns.fetch_add(1, Ordering::Relaxed);
-            assert!(turn < 100_000, "evicts what it stored, without end");
-            let mut handle = cache.handle().map_err(|error| error.to_string())?;
-            handle.set_no_evict(true);
-            for number in 0..16 {
-                let _ = handle.insert(key(1_000_000 + 16 * turn + number), "trace");
-            }
-            Ok(())
-        });
-        cache
-    });
-    let mut handle = cache.handle().unwrap();
-    (0..100).for_each(|number| assert!(handle.insert(key(number), "value").is_ok()));
-    let blocks = cache.stats().blocks as usize;
-    assert!((100..=blocks).contains(&handle.evict_oldest(usize::MAX).unwrap().len()));
-    assert!(handle.evict_unused(Duration::ZERO, usize::MAX).is_ok());
-    drop(handle);
-    cache.check().unwrap();
-}
-
-/// What user code does inside, once, wherever it is called from.
-struct Inside {
-    deed: Mutex<Option<Deed>>,
-    calls: AtomicUsize,
-    cache: OnceLock<Weak<TierCache>>,
-}
-
-type Deed = fn(&Arc<TierCache>);
-
-impl Inside {
-    fn run(&self) {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        // Deeds do not do themselves again.
-        let deed = self.deed.lock().unwrap().take();
-        let cache = self.cache.get().and_then(Weak::upgrade);
-        if let (Some(deed), Some(cache)) = (deed, cache) {
-            deed(&cache);
-        }
-    }
-}
-
-/// A key or value that calls user code whenever it is looked at.
-struct Live<'i>(&'i Inside, &'i [u8]);
-
-impl AsRef<[u8]> for Live<'_> {
-    fn as_ref(&self) -> &[u8] {
-        self.0.run();
-        self.1
-    }
-}
-
-/// A sink that calls user code from each of its functions.
-struct LiveSink {
-    inside: Arc<Inside>,
-    when: When,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum When {
-    Never,
-    Batch,
-    Store,
-    Withdraw,
-}
-
-impl LiveSink {
-    fn at(&self, when: When) {
-        if self.when == when {
-            self.inside.run();
-        }
-    }
-}
-
-impl EvictionSink for LiveSink {
-    fn store(&self, batch: &[Departed]) -> Result<(), String> {
-        self.at(When::Store);
-        // Somebody replaces what is about to leave: it is withdrawn.
-        let cache = self.inside.cache.get().and_then(Weak::upgrade);
-        if let (When::Withdraw, Some(cache)) = (self.when, cache) {
-            let mut handle = cache.handle().map_err(|error| error.to_string())?;
-            handle.set_no_evict(true);
-            for entry in batch {
-                handle.remove(&entry.key).map_err(|error| error.to_string())?;
-            }
-        }
-        Ok(())
-    }
-
-    fn withdraw(&self, _: &[Departed]) {
-        self.at(When::Withdraw);
-    }
-
-    fn batch(&self) -> usize {
-        self.at(When::Batch);
-        4
-    }
-}
-
-fn hasty(cache: &TierCache) -> Handle<'_> {
-    let mut handle = cache.handle().unwrap();
-    handle.set_timeout(SHORT);
-    handle.set_patience(SHORT);
-    handle
-}
-
-const DEEDS: [(&str, Deed); 10] = [
-    ("read", |cache| {
-        let mut handle = hasty(cache);
-        handle.get("key 1").unwrap();
-        handle.lease("key 2").unwrap();
-        cache.reader().get("key 3").unwrap();
-    }),
-    ("write", |cache| {
-        let mut handle = hasty(cache);
-        let _ = handle.insert("key 1", "within");
-        let _ = handle.insert("new", [1; 200]);
-        let _ = handle.incr("count", 1, Some(0), None);
-        handle.remove("key 2").unwrap();
-    }),
-    ("compute", |cache| {
-        // The outer call may be computing this very key.
-        match hasty(cache).get_or_compute("computed", None, || b"inner".to_vec()) {
-            Ok(_) | Err(CacheError::Busy | CacheError::Full | CacheError::Nested) => {}
-            Err(error) => panic!("{error}"),
-        }
-    }),
-    ("iterate", |cache| assert!(cache.scan().all(|entry| entry.is_ok()))),
-    ("evict", |cache| {
-        let mut handle = hasty(cache);
-        handle.evict_oldest(3).unwrap();
-        handle.evict_bucket_of("key 1", 3).unwrap();
-        handle.evict_unused(Duration::ZERO, 3).unwrap();
-        handle.maintain().unwrap();
-    }),
-    ("empty", |cache| {
-        cache.clear().unwrap();
-        cache.recover().unwrap();
-    }),
-    ("drop an owner", |cache| drop(Arc::clone(cache))),
-    ("come and go", |cache| {
-        drop(hasty(cache));
-        forget(hasty(cache));
-        let handle = hasty(cache);
-        forget(handle.lease("key 1").unwrap());
-        forget(cache.scan());
-        drop(cache.spawn_maintenance(SHORT));
-    }),
-    ("attach again", |cache| {
-        let again = TierCache::attach_sealed(cache.inheritable().unwrap()).unwrap();
-        let mut handle = hasty(&again);
-        handle.get("key 1").unwrap();
-        let _ = handle.insert("key 1", "by another way");
-        forget(again.handle().unwrap());
-        drop(handle);
-        again.recover().unwrap();
-    }),
-    ("panic", |_| panic!("of the user")),
-];
-
-type Operation = fn(&mut Handle<'_>, &Inside);
-
-/// Operations that call user code, and where their sink does.
-const OPERATIONS: [(&str, When, Operation); 22] = [
-    ("get", When::Never, |handle, inside| {
-        handle.get(Live(inside, b"key 1")).unwrap();
-    }),
-    ("get_into", When::Never, |handle, inside| {
-        handle.get_into(Live(inside, b"key 1"), &mut vec![1]).unwrap();
-    }),
-    ("get_versioned", When::Never, |handle, inside| {
-        let found = handle.get_versioned(Live(inside, b"key 1")).unwrap();
-        if let Some((_, version)) = found {
-            handle.compare_exchange(Live(inside, b"key 1"), version, "cas", None).unwrap();
-        }
-    }),
-    ("peek, contains", When::Never, |handle, inside| {
-        handle.peek(Live(inside, b"key 1")).unwrap();
-        handle.contains_key(Live(inside, b"key 1")).unwrap();
-    }),
-    ("get_many", When::Never, |handle, inside| {
-        let keys = [b"key 1", b"key 2", b"key 3"].map(|key| Live(inside, key));
-        assert_eq!(handle.get_many(&keys).unwrap().len(), 3);
-    }),
-    ("lease", When::Never, |handle, inside| {
-        let lease = handle.lease(Live(inside, b"key 5")).unwrap();
-        assert!(lease.is_none_or(|lease| lease.to_vec() == [7; 64]));
-    }),
-    ("set, by its key", When::Never, |handle, inside| {
-        handle.insert(Live(inside, b"key 1"), "set").unwrap();
-    }),
-    ("set, by its value", When::Never, |handle, inside| {
-        handle.insert("key 1", Live(inside, b"set")).unwrap();
-    }),
-    ("insert_many", When::Never, |handle, inside| {
-        let entry = (Live(inside, b"key 1"), Live(inside, b"set"));
-        handle.insert_many(&[entry], Some(LONG)).unwrap();
-    }),
-    ("add, replace", When::Never, |handle, inside| {
-        handle.insert_new(Live(inside, b"key 1"), Live(inside, b"set"), None).unwrap();
-        handle.replace(Live(inside, b"key 1"), Live(inside, b"set"), None).unwrap();
-    }),
-    ("incr, touch, ttl, remove", When::Never, |handle, inside| {
-        handle.incr(Live(inside, b"number"), 1, Some(1), None).unwrap();
-        handle.touch(Live(inside, b"number"), Some(LONG)).unwrap();
-        handle.ttl(Live(inside, b"number")).unwrap();
-        handle.remove(Live(inside, b"number")).unwrap();
-    }),
-    ("evict_bucket_of, by its key", When::Never, |handle, inside| {
-        handle.evict_bucket_of(Live(inside, b"key 1"), 1).unwrap();
-    }),
-    ("get_or_compute", When::Never, |handle, inside| {
-        let computed = handle.get_or_compute("computed", None, || {
-            inside.run();
-            b"outer".to_vec()
-        });
-        assert_eq!(computed.unwrap(), b"outer");
-    }),
-    ("get_or_try_compute", When::Never, |handle, inside| {
-        let computed = handle.get_or_try_compute("computed", None, || {
-            inside.run();
-            Err::<Vec<u8>, _>("refused")
-        });
-        assert_eq!(computed.unwrap(), Err("refused"));
-    }),
-    ("scan", When::Never, |handle, inside| {
-        for entry in handle.cache().scan() {
-            entry.unwrap();
-            inside.run();
-        }
-    }),
-    ("set into a full cache", When::Store, |handle, _| fill(handle)),
-    ("a long value into a full cache", When::Store, |handle, _| {
-        fill(handle);
-        handle.insert("long", [9; 2000]).unwrap();
-    }),
-    ("evict_oldest", When::Store, |handle, _| {
-        handle.evict_oldest(20).unwrap();
-    }),
-    ("evict_unused", When::Store, |handle, _| {
-        handle.evict_unused(Duration::ZERO, 20).unwrap();
-    }),
-    ("maintain", When::Store, |handle, _| {
-        fill(handle);
-        handle.maintain().unwrap();
-    }),
-    ("batch", When::Batch, |handle, _| {
-        handle.evict_oldest(20).unwrap();
-        handle.evict_unused(Duration::ZERO, 20).unwrap();
-    }),
-    ("withdraw", When::Withdraw, |handle, _| {
-        handle.evict_oldest(20).unwrap();
-    }),
-];
-
-/// Each thing that user code can do, at each place where a cache calls it.
-#[test]
-fn user_code_does_anything_anywhere() {
-    let _alone = without_forks();
-    for (operation, when, operate) in OPERATIONS {
-        for (name, deed) in DEEDS {
-            let inside = Arc::new(Inside {
-                deed: Mutex::new(None),
-                calls: AtomicUsize::new(0),
-                cache: OnceLock::new(),
-            });
-            let mut cache = small().leases().create_sealed().unwrap();
-            cache.set_sink(LiveSink { inside: Arc::clone(&inside), when });
-            let cache = Arc::new(cache);
-            inside.cache.set(Arc::downgrade(&cache)).unwrap();
-            let mut handle = cache.handle().unwrap();
-            for number in 0..100 {
-                handle.insert(key(number), [7; 64]).unwrap();
-            }
-            *inside.deed.lock().unwrap() = Some(deed);
-            let ended = catch_unwind(AssertUnwindSafe(|| operate(&mut handle, &inside)));
-            let panicked = ended.is_err();
-            assert_eq!(panicked, name == "panic", "{name} in {operation}");
-            assert!(inside.calls.load(Ordering::Relaxed) > 0, "{operation} calls nothing");
-            // Whole: the same handle goes on, and everything holds together.
-            *inside.deed.lock().unwrap() = None;
-            handle.insert("after", "all").unwrap();
-            assert_eq!(handle.get("after").unwrap().as_deref(), Some(&b"all"[..]));
-            let computed = handle.get_or_compute("later", None, || b"more".to_vec());
-            assert_eq!(computed.unwrap(), b"more", "{name} in {operation}");
-            drop(handle);
-            cache.recover().unwrap();
-            cache.check().unwrap_or_else(|what| panic!("{name} in {operation}: {what}"));
-        }
-    }
-}
-
-/// A sink that panics when it is replaced, or goes with its cache.
-#[test]
-fn a_sink_may_panic_while_it_goes() {
-    struct Angry(Arc<AtomicUsize>);
-    impl Drop for Angry {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-            panic!("of the user");
-        }
-    }
-    impl EvictionSink for Angry {
-        fn store(&self, _: &[Departed]) -> Result<(), String> {
-            Err("refused".into())
-        }
-    }
-    let drops = Arc::new(AtomicUsize::new(0));
-    let mut cache = small().create_sealed().unwrap();
-    cache.set_sink(Angry(Arc::clone(&drops)));
-    let replace = AssertUnwindSafe(|| cache.set_sink(Angry(Arc::clone(&drops))));
-    assert!(catch_unwind(replace).is_err());
-    let mut handle = cache.handle().unwrap();
-    handle.insert("key", "value").unwrap();
-    assert!(matches!(handle.evict_oldest(1), Err(CacheError::Sink(_))));
-    assert!(handle.contains_key("key").unwrap(), "refused, so it stays");
-    drop(handle);
-    assert!(catch_unwind(AssertUnwindSafe(|| drop(cache))).is_err());
-    assert_eq!(drops.load(Ordering::Relaxed), 2);
-}
-
-/// A sink that panics ends the thread of maintenance; its guard and everybody else go on.
-#[test]
-fn a_sink_that_panics_ends_maintenance_and_nothing_else() {
-    let mut cache = small().create_sealed().unwrap();
-    let main = std::thread::current().id();
-    cache.set_sink(move |_: &[Departed]| {
-        assert!(std::thread::current().id() == main, "of the user");
-        Ok(())
-    });
-    let cache = Arc::new(cache);
-    fill(&mut cache.handle().unwrap());
-    let guard = cache.spawn_maintenance(Duration::from_millis(1));
-    wait_until("the thread ended", || Arc::strong_count(&cache) == 1);
-    churn(&mut cache.handle().unwrap());
-    // Another member is elected, though this one lives.
-    let other = Arc::new(TierCache::attach_sealed(cache.inheritable().unwrap()).unwrap());
-    let before = other.stats().evicted;
-    let second = other.spawn_maintenance(Duration::from_millis(1));
-    wait_until("another is elected", || other.stats().evicted > before);
-    drop(second);
-    drop(guard);
     cache.check().unwrap();
 }
 
@@ -814,7 +241,8 @@ fn a_handle_leases_from_several_threads() {
     cache.check().unwrap();
 }
 
-/// Namespaces and versions are numbers: those of another cache name something else here, or nothing.
+/// Namespaces and versions are numbers: those of another cache name something else here, or
+/// nothing.
 #[test]
 fn namespaces_and_versions_of_another_cache_are_only_numbers() {
     let (cache, other) =
@@ -1066,59 +494,5 @@ fn a_cache_is_used_while_the_locals_of_a_thread_go() {
         std::thread::spawn(set_up).join().unwrap();
         assert_eq!(cache.stats().seats, 0, "every handle has left");
         cache.check().unwrap();
-    }
-}
-
-/// Formats and values are user code too, called while no operation is under way.
-#[test]
-#[cfg(feature = "serde")]
-fn a_format_does_anything() {
-    use serde::{Serialize, de::DeserializeOwned};
-    thread_local! {
-        static WITHIN: RefCell<Option<(Arc<TierCache>, Deed)>> = const { RefCell::new(None) };
-    }
-    struct Json;
-    impl Json {
-        fn run() {
-            if let Some((cache, deed)) = WITHIN.take() {
-                deed(&cache);
-            }
-        }
-    }
-    impl Format for Json {
-        fn write<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
-            Self::run();
-            serde_json::to_vec(value).map_err(|error| error.to_string())
-        }
-        fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-            Self::run();
-            serde_json::from_slice(bytes).map_err(|error| error.to_string())
-        }
-    }
-    type Typed<'c> = TypedHandle<'c, String, Json>;
-    let operations: [fn(&mut Typed<'_>); 3] = [
-        |handle| {
-            handle.insert("typed", &"value".into(), None).unwrap();
-        },
-        |handle| drop(handle.get("typed")),
-        |handle| {
-            handle.get_or_compute("computed", None, || "outer".into()).unwrap();
-        },
-    ];
-    for operate in operations {
-        for (name, deed) in DEEDS {
-            let _alone = without_forks();
-            let cache = Arc::new(leasing());
-            let mut handle = cache.handle().unwrap().typed::<String, Json>();
-            handle.insert("typed", &"before".into(), None).unwrap();
-            WITHIN.set(Some((Arc::clone(&cache), deed)));
-            let ended = catch_unwind(AssertUnwindSafe(|| operate(&mut handle)));
-            assert_eq!(ended.is_err(), name == "panic", "{name}");
-            handle.insert("after", &"all".into(), None).unwrap();
-            assert_eq!(handle.get("after").unwrap().as_deref(), Some("all"));
-            drop(handle);
-            cache.recover().unwrap();
-            cache.check().unwrap();
-        }
     }
 }

@@ -1,4 +1,5 @@
-//! What safe code might try with a `TwinMap`, and must not succeed with. `docs/soundness.md` says which test stands for what.
+//! What safe code might try with a `TwinMap`, and must not succeed with. `docs/soundness.md` says
+//! which test stands for what.
 
 use quintet::twin_map::{GuardError, InertMap, MapReader, Stalled, Version, WaitError, WriteGuard};
 use quintet::{Pages, TwinMap, TwinSet};
@@ -166,7 +167,8 @@ fn change(write: &mut WriteGuard<'_, Live, Live>, n: usize) {
     }
 }
 
-/// Every change, with a panic at every call of user code inside it: it has happened whole or not at all, the guard shows which, and so do both copies.
+/// Every change, with a panic at every call of user code inside it: it has happened whole or not at
+/// all, the guard shows which, and so do both copies.
 #[test]
 fn a_change_that_panics_has_not_happened() {
     for n in 0..11 {
@@ -226,7 +228,8 @@ fn an_iterator_that_panics_ends_the_batch() {
     assert!(panics(|| map.extend(Liar)));
 }
 
-/// What `Hash`, `Eq`, `Clone` and `Drop` do with the map that calls them, inside every change, and inside a front.
+/// What `Hash`, `Eq`, `Clone` and `Drop` do with the map that calls them, inside every change, and
+/// inside a front.
 #[test]
 fn user_code_may_read_the_map_that_calls_it() {
     ends(|| {
@@ -255,7 +258,8 @@ fn user_code_may_read_the_map_that_calls_it() {
     });
 }
 
-/// Writing to a table from inside it: the `Drop` of a value may; `Hash`, `Eq`, `Clone` and the closure of `batch` are told so, and nothing hangs.
+/// Writing to a table from inside it: the `Drop` of a value may; `Hash`, `Eq`, `Clone` and the
+/// closure of `batch` are told so, and nothing hangs.
 #[test]
 fn a_front_written_to_from_inside_says_so() {
     ends(|| {
@@ -415,7 +419,8 @@ macro_rules! aligned {
 }
 aligned!(Nothing1 1 0, Nothing64 64 0, Nothing4096 4096 0, One64 64 1, One4096 4096 1, Far 4194304 1);
 
-/// Tables that lie in mappings of their own are aligned to 2 MiB; entries that need more were not aligned.
+/// Tables that lie in mappings of their own are aligned to 2 MiB; entries that need more were not
+/// aligned.
 #[test]
 fn entries_are_aligned_whatever_their_size() {
     Nothing1::story(100);
@@ -499,7 +504,8 @@ fn a_forked_child_works_on_its_copy() {
     assert_eq!(held.len(), 1);
 }
 
-/// A thread with a guard waited for the end of its round, for which it needed the lock again, while the holder of the lock waited for the guard.
+/// A thread with a guard waited for the end of its round, for which it needed the lock again, while
+/// the holder of the lock waited for the guard.
 #[test]
 fn writers_with_guards_of_their_own_do_not_hang() {
     ends(|| {
@@ -521,7 +527,8 @@ fn writers_with_guards_of_their_own_do_not_hang() {
     });
 }
 
-/// Closures of `update` run with no lock held: a watch that is not told of a publish puts an old value in the place of a newer one.
+/// Closures of `update` run with no lock held: a watch that is not told of a publish puts an old
+/// value in the place of a newer one.
 #[test]
 fn updates_beside_each_other_lose_nothing() {
     let map = TwinMap::from([(0, 0), (1, 0)]);

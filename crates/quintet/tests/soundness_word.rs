@@ -1,5 +1,6 @@
-//! `WordMap`: safe code breaks nothing. Stories of user code that uses the map from inside an operation, and of what it leaves open.
-//! Run under AddressSanitizer too; without it, freed tables are unmapped, and touching one ends the process.
+//! `WordMap`: safe code breaks nothing. Stories of user code that uses the map from inside an
+//! operation, and of what it leaves open. Run under AddressSanitizer too; without it, freed tables
+//! are unmapped, and touching one ends the process.
 
 use quintet::access::Access;
 use quintet::word_map::Handle;
@@ -10,7 +11,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Grows the map several times and frees every table in between that nobody holds back; leaves it in the middle of a migration.
+/// Grows the map several times and frees every table in between that nobody holds back; leaves it
+/// in the middle of a migration.
 fn move_on(map: &Map) {
     let handle = map.handle();
     for bits in 14..17 {
@@ -25,8 +27,9 @@ fn move_on(map: &Map) {
     }
 }
 
-/// The closure of a `compute` under way lets the tables move on, and reads through the same seat: the reading section announces a later era, which
-/// says nothing about the links of the tables that the `compute` stands in.
+/// The closure of a `compute` under way lets the tables move on, and reads through the same seat:
+/// the reading section announces a later era, which says nothing about the links of the tables that
+/// the `compute` stands in.
 #[test]
 fn a_closure_that_reads_does_not_vouch_for_the_tables_of_its_compute() {
     let map: WordMap<u64, u64> = WordMap::new();
@@ -172,7 +175,8 @@ fn operations<A: Access>() -> [(&'static str, Operation<A>); 10] {
     ]
 }
 
-/// Each thing that user code can do, at each place where a map calls it, by a handle and by a guard.
+/// Each thing that user code can do, at each place where a map calls it, by a handle and by a
+/// guard.
 #[test]
 fn user_code_does_anything_anywhere() {
     for (number, (operation, by_handle)) in operations().into_iter().enumerate() {
@@ -319,7 +323,8 @@ fn a_forked_child_uses_the_map() {
     let map = Map::new();
     (0..KEYS).for_each(|key| assert_eq!(map.pin().insert(key, key), None));
     let handle = map.handle();
-    // SAFETY: the child works on this map, which no other thread knows, and leaves without unwinding or running destructors.
+    // SAFETY: the child works on this map, which no other thread knows, and leaves without
+    // unwinding or running destructors.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let worked = catch_unwind(AssertUnwindSafe(|| {

@@ -1,5 +1,6 @@
-//! `TierCache`: nobody alive is proved dead. One story for each way in which a living process could look dead: forks, removed and
-//! remade names, namespaces, a missing `/proc`. Namespaces need rights; a story that may not make one says so and is skipped.
+//! `TierCache`: nobody alive is proved dead. One story for each way in which a living process could
+//! look dead: forks, removed and remade names, namespaces, a missing `/proc`. Namespaces need
+//! rights; a story that may not make one says so and is skipped.
 
 #![cfg(target_os = "linux")]
 
@@ -128,7 +129,8 @@ fn child() {
             let cache = TierCache::attach(&place).unwrap();
             let mut handle = cache.handle().unwrap();
             handle.insert("before", "clone").unwrap();
-            // SAFETY: a fork that no library hears of; the parent ends at once, the child is a copy of its only working thread.
+            // SAFETY: a fork that no library hears of; the parent ends at once, the child is a copy
+            // of its only working thread.
             let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
             if pid != 0 {
                 // SAFETY: ends the parent, so that the copy is the only user of its seat.
@@ -150,7 +152,8 @@ fn wait_for_a_line() {
 }
 
 fn in_child(work: impl FnOnce()) {
-    // SAFETY: the child uses this library only, whose state is atomics, and ends without running destructors.
+    // SAFETY: the child uses this library only, whose state is atomics, and ends without running
+    // destructors.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         work();
@@ -166,7 +169,8 @@ fn in_child(work: impl FnOnce()) {
     assert_eq!(status, 0, "the child failed");
 }
 
-/// Parent and child in one cache whose name was made anew: both go on in the old one, each in a seat of its own.
+/// Parent and child in one cache whose name was made anew: both go on in the old one, each in a
+/// seat of its own.
 #[test]
 fn fork_then_remove_and_create_then_both_go_on() {
     let named = Named::new("fork-remade");
@@ -236,13 +240,15 @@ fn a_peer_without_proc_is_alive() {
     lives_beside_a_peer("no-proc", NO_PROC);
 }
 
-/// The same user under another number: the file's owner is compared as the system shows it there, not as its maker wrote it down.
+/// The same user under another number: the file's owner is compared as the system shows it there,
+/// not as its maker wrote it down.
 #[test]
 fn a_peer_in_another_user_namespace_is_alive() {
     lives_beside_a_peer("users", USERS);
 }
 
-/// Where the owner has no number, it is shown as one that anybody without a number has: nobody is trusted for that.
+/// Where the owner has no number, it is shown as one that anybody without a number has: nobody is
+/// trusted for that.
 #[test]
 fn an_owner_without_a_number_is_nobody_to_trust() {
     if !may(NO_USERS) {
@@ -297,7 +303,8 @@ fn without_proc_no_cache_is_restarted() {
     assert_eq!(cache.stats().sweeps, sweeps, "nobody repaired anything");
 }
 
-/// A file without a name can be opened again only through `/proc`, and a child needs that for a lock of its own.
+/// A file without a name can be opened again only through `/proc`, and a child needs that for a
+/// lock of its own.
 #[test]
 fn a_sealed_cache_without_proc_is_refused_with_advice() {
     if !may(NO_PROC) {
@@ -319,7 +326,8 @@ fn a_child_forked_after_remove_takes_a_seat() {
     assert_eq!(cache.reader().get("k").unwrap().as_deref(), Some(&b"v"[..]));
 }
 
-/// Without `/proc` it cannot, and is told why; a new cache of the same name is not taken for the old one.
+/// Without `/proc` it cannot, and is told why; a new cache of the same name is not taken for the
+/// old one.
 #[test]
 fn a_child_forked_after_remove_without_proc_is_told_why() {
     if !may(NO_PROC) {
@@ -364,7 +372,8 @@ fn a_process_whose_first_thread_ended_is_alive() {
         };
         std::thread::scope(|scope| {
             scope.spawn(work);
-            // SAFETY: ends the first thread alone; nothing of it is used by the other but the cache, which stays mapped.
+            // SAFETY: ends the first thread alone; nothing of it is used by the other but the
+            // cache, which stays mapped.
             unsafe { libc::syscall(libc::SYS_exit, 0) };
         });
     }
@@ -388,7 +397,8 @@ fn a_process_whose_first_thread_ended_is_alive() {
     cache.check().unwrap();
 }
 
-/// A copy of a process made behind the library's back, whose original has ended: the seat is still in use.
+/// A copy of a process made behind the library's back, whose original has ended: the seat is still
+/// in use.
 #[test]
 fn a_raw_clone_that_outlives_its_parent_is_alive() {
     let named = Named::new("clone");

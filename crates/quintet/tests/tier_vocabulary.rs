@@ -1,4 +1,5 @@
-//! What one process can do with a cache, shared or its own: the same with the feature `shm` on Linux, and without it or elsewhere.
+//! What one process can do with a cache, shared or its own: the same on Linux, where processes
+//! share it, and elsewhere (`--cfg quintet_private` on Linux).
 
 use quintet::cache::{Begun, CacheError, Departed, OpenError, Place, SegmentError, TierCache};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
-//! What flashmap, left-right, evmap and arc-swap document, asked of `TwinMap`: the same answer, or the difference that the migration page tells.
+//! What flashmap, left-right, evmap and arc-swap document, asked of `TwinMap`: the same answer, or
+//! the difference that the migration page tells.
 
 use quintet::TwinMap;
 use quintet::twin_map::{Absorb, Differs, GuardError, InertMap, ReadGuard, Stalled, Twin};
@@ -21,7 +22,8 @@ fn the_page_names_these_tests() {
     }
 }
 
-// ---- flashmap -------------------------------------------------------------------------------------------------------
+// ---- flashmap
+// -------------------------------------------------------------------------------------------------------
 
 #[test]
 fn a_guard_shows_one_version_and_a_new_one_the_next() {
@@ -106,7 +108,8 @@ fn the_last_reader_wakes_the_writer() {
     assert!(readers.into_iter().all(|reader| reader.join().unwrap() == 0));
 }
 
-/// `synchronize` blocks until all readers see one version: here that is what a guard waits for before it is there.
+/// `synchronize` blocks until all readers see one version: here that is what a guard waits for
+/// before it is there.
 #[test]
 fn a_guard_is_there_when_all_readers_see_one_version() {
     let (mut writer, reader) =
@@ -154,7 +157,8 @@ fn a_publish_is_one_moment_for_all_handles() {
     looking.join().unwrap();
 }
 
-// ---- left-right -----------------------------------------------------------------------------------------------------
+// ---- left-right
+// -----------------------------------------------------------------------------------------------------
 
 #[derive(Clone, Default)]
 struct Sum(i64);
@@ -197,7 +201,8 @@ fn readers_outlive_the_writer() {
     assert_eq!((held.0, reader.clone().pin().0), (1, 1));
 }
 
-/// There a publish waits for the readers of the old copy; here it does not, and neither does the next one.
+/// There a publish waits for the readers of the old copy; here it does not, and neither does the
+/// next one.
 #[test]
 fn a_publish_waits_for_nobody() {
     let (mut twin, reader) = Twin::new(Sum::default());
@@ -219,7 +224,8 @@ fn a_publish_waits_for_nobody() {
     assert_eq!(sleeper.join().unwrap(), 0);
 }
 
-/// `try_publish` says whether it had to wait; here it is the guard that says so, before anything is staged.
+/// `try_publish` says whether it had to wait; here it is the guard that says so, before anything is
+/// staged.
 #[test]
 fn trying_waits_for_nobody() {
     let (mut twin, reader) = Twin::<Sum, i64>::with_stalled(Sum::default(), Stalled::Wait);
@@ -254,7 +260,8 @@ fn a_guard_is_mapped_to_a_part() {
     assert!(ReadGuard::filter_map(map.pin(), |version| version.get("b")).is_err());
 }
 
-/// A handle stays on one thread at a time; what several threads share makes handles, and reads by itself.
+/// A handle stays on one thread at a time; what several threads share makes handles, and reads by
+/// itself.
 #[test]
 fn a_shared_reader_is_the_factory() {
     let (mut writer, reader) = TwinMap::<u32, u32>::new().split();
@@ -267,7 +274,8 @@ fn a_shared_reader_is_the_factory() {
     });
 }
 
-// ---- evmap ----------------------------------------------------------------------------------------------------------
+// ---- evmap
+// ----------------------------------------------------------------------------------------------------------
 
 #[test]
 fn nothing_is_seen_before_the_publish() {
@@ -326,7 +334,8 @@ fn lookups_go_on_when_the_writer_is_gone() {
     assert_eq!(reader.get(&'x').as_deref(), Some(&1));
 }
 
-/// There values are shared between the copies, whatever they are; here each copy has its own, and both may lead to one.
+/// There values are shared between the copies, whatever they are; here each copy has its own, and
+/// both may lead to one.
 #[test]
 fn copies_do_not_share_cells() {
     use std::sync::Mutex;
@@ -367,7 +376,8 @@ fn a_batch_is_seen_whole() {
     });
 }
 
-// ---- arc-swap -------------------------------------------------------------------------------------------------------
+// ---- arc-swap
+// -------------------------------------------------------------------------------------------------------
 
 #[test]
 fn a_load_shows_what_was_stored() {
@@ -397,7 +407,8 @@ fn old_versions_live_as_long_as_their_owners() {
     assert_eq!(Arc::strong_count(&value), 1);
 }
 
-/// `swap` gives the old content; `compare_and_swap` stores only if the content is the one that was seen.
+/// `swap` gives the old content; `compare_and_swap` stores only if the content is the one that was
+/// seen.
 #[test]
 fn contents_are_exchanged_and_compared_by_version() {
     let map = TwinMap::from([(1, "one")]);
@@ -422,7 +433,8 @@ fn contents_are_exchanged_and_compared_by_version() {
     assert_eq!(map.get(&3).as_deref(), Some(&"first"));
 }
 
-/// What `rcu` does with the whole content, `update` does with one entry: the closure runs again if it was too late.
+/// What `rcu` does with the whole content, `update` does with one entry: the closure runs again if
+/// it was too late.
 #[test]
 fn updates_of_many_threads_lose_nothing() {
     let map = TwinMap::from([(0, 0)]);
@@ -434,7 +446,8 @@ fn updates_of_many_threads_lose_nothing() {
     assert_eq!(map.get(&0).as_deref(), Some(&400));
 }
 
-/// A guard may be kept for long, also by the thread that writes: one version of it is free of charge but for a copy.
+/// A guard may be kept for long, also by the thread that writes: one version of it is free of
+/// charge but for a copy.
 #[test]
 fn a_guard_kept_for_long_costs_a_copy() {
     let map = TwinMap::from([(0, 0)]);

@@ -16,8 +16,9 @@ fn runtimes() -> [Runtime; 2] {
     ]
 }
 
-/// A handler holds a version while it waits for something, and a configuration is loaded anew meanwhile, by calls that block the thread: on a
-/// runtime of one thread the handler could never go on if they waited for it.
+/// A handler holds a version while it waits for something, and a configuration is loaded anew
+/// meanwhile, by calls that block the thread: on a runtime of one thread the handler could never go
+/// on if they waited for it.
 #[test]
 fn a_guard_across_an_await_holds_up_no_write() {
     for runtime in runtimes() {
@@ -54,7 +55,8 @@ fn a_guard_across_an_await_holds_up_no_write() {
     }
 }
 
-/// Many tasks write and wait for each other's versions; a guard that stays on its thread lives between two awaits.
+/// Many tasks write and wait for each other's versions; a guard that stays on its thread lives
+/// between two awaits.
 #[test]
 fn tasks_write_and_wait_for_versions() {
     for runtime in runtimes() {
@@ -84,7 +86,8 @@ fn tasks_write_and_wait_for_versions() {
     }
 }
 
-/// On one thread a task may keep a thread's guard across an `.await`. Who would wait for it is told.
+/// On one thread a task may keep a thread's guard across an `.await`. Who would wait for it is
+/// told.
 #[test]
 fn guards_of_the_thread_across_an_await_are_told() {
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();

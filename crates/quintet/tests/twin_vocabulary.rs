@@ -1,4 +1,5 @@
-//! Every operation of `TwinMap` and `TwinSet` on the table itself, its guards and its handles; many writers; user code that comes back.
+//! Every operation of `TwinMap` and `TwinSet` on the table itself, its guards and its handles; many
+//! writers; user code that comes back.
 
 use quintet::twin_map::{GuardError, ReadGuard, Ref, Stalled, TwinMapBuilder};
 use quintet::{Compute, Computed, Rejected, TwinMap, TwinSet};
@@ -240,7 +241,8 @@ fn a_table_is_split_and_put_together_again() {
     assert_eq!(early.len(), 5);
 }
 
-/// A handle without a lifetime works in a thread that outlives the caller's share, and may be the last owner of the copies.
+/// A handle without a lifetime works in a thread that outlives the caller's share, and may be the
+/// last owner of the copies.
 #[test]
 fn an_owned_handle_outlives_the_table() {
     let value = Arc::new(());
@@ -290,7 +292,8 @@ fn many_threads_lose_no_update() {
     }
 }
 
-/// Every element is taken out by exactly one of those who ask, and `retain` loses nothing that came meanwhile.
+/// Every element is taken out by exactly one of those who ask, and `retain` loses nothing that came
+/// meanwhile.
 #[test]
 fn many_threads_take_each_element_once() {
     let map = TwinMap::<u64, u64>::from_iter((0..600).map(|n| (n, 0)));
@@ -447,7 +450,8 @@ fn closures_that_panic_have_changed_nothing() {
     assert_eq!((map.len(), map.version()), (3, 1));
 }
 
-/// References and iterators stay as they are while others write and the table grows; a writer of another thread waits for the write after next only.
+/// References and iterators stay as they are while others write and the table grows; a writer of
+/// another thread waits for the write after next only.
 #[test]
 fn what_is_lent_stays_while_others_write() {
     let map = TwinMap::<u64, String>::builder().stalled(Stalled::Copy).build();
@@ -470,7 +474,8 @@ fn what_is_lent_stays_while_others_write() {
     assert!(map.stats().left_behind > 0);
 }
 
-/// A thread that writes while it reads is told before it would wait for itself, also when another writer waits for it.
+/// A thread that writes while it reads is told before it would wait for itself, also when another
+/// writer waits for it.
 #[test]
 fn a_thread_does_not_wait_for_its_own_guard() {
     ends(|| {

@@ -271,7 +271,8 @@ fn a_map_survives_a_journey_as_text() {
     assert!(serde_json::from_str::<WordMap<u64, i8>>("[1]").is_err());
 }
 
-/// A walk sees every key that is present all the time exactly once, while others make the map grow and shrink.
+/// A walk sees every key that is present all the time exactly once, while others make the map grow
+/// and shrink.
 #[test]
 fn a_walk_during_growth_sees_each_lasting_key_once() {
     let map: WordMap<u64, u64> = (0..2_000).map(|key| (key, key)).collect();

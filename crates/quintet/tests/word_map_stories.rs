@@ -157,8 +157,9 @@ fn closures_may_use_the_map_and_may_panic() {
     assert_eq!(map.len(), 10_000);
 }
 
-/// Counts of used slots once died with the access that made them: a map filled by one `pin()` per insert never saw that it was
-/// full, took its long probes for an attack, and ended in the lines behind its table.
+/// Counts of used slots once died with the access that made them: a map filled by one `pin()` per
+/// insert never saw that it was full, took its long probes for an attack, and ended in the lines
+/// behind its table.
 #[test]
 fn short_lived_accesses_do_not_lose_count() {
     let entries = 100_000u64;

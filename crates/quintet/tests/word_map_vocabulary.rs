@@ -1,4 +1,5 @@
-//! Every operation of `WordMap` by every way in: the map itself, a guard, a handle, and a handle that owns its map.
+//! Every operation of `WordMap` by every way in: the map itself, a guard, a handle, and a handle
+//! that owns its map.
 
 use quintet::word_map::Handle;
 use quintet::{AllocError, Compute, Computed, Rejected, WordMap};
@@ -250,7 +251,8 @@ fn without_memory_the_fallible_forms_return_an_error_and_the_others_panic() {
     });
 }
 
-/// A handle that owns its map works in a thread that nobody waits for, after everybody else has let go of the map.
+/// A handle that owns its map works in a thread that nobody waits for, after everybody else has let
+/// go of the map.
 #[test]
 fn an_owned_handle_outlives_the_arc_it_came_from() {
     let map: Arc<Map> = Arc::new(squares(0..1_000).collect());
@@ -358,7 +360,8 @@ fn changes_by_several_threads_lose_nothing() {
     }
 }
 
-/// Tokens are put in by one side and taken out by `remove_if` and `compute` on the other: each is taken once.
+/// Tokens are put in by one side and taken out by `remove_if` and `compute` on the other: each is
+/// taken once.
 #[test]
 fn each_entry_is_taken_once() {
     for threads in [2, 4] {
@@ -393,7 +396,8 @@ fn each_entry_is_taken_once() {
     }
 }
 
-/// What a closure does to the map that calls it: by every way in, on the same key and on others, with growth.
+/// What a closure does to the map that calls it: by every way in, on the same key and on others,
+/// with growth.
 fn meddle(map: &Arc<Map>, key: u64) {
     map.insert(key, 1_000);
     map.pin().fetch_add(key, 1);

@@ -116,13 +116,15 @@ pub(crate) struct CreateArgs {
     /// The longest value [default: the smaller of 1 MiB and capacity/64]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) max_value: Option<u64>,
-    /// Bytes of a block, a power of two from 128 to 4096: entries take whole blocks, and long values are faster in longer ones [default: 128, more for a longest value above 1 MiB]
+    /// Bytes of a block, a power of two from 128 to 4096: entries take whole blocks, and long
+    /// values are faster in longer ones [default: 128, more for a longest value above 1 MiB]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) block: Option<u64>,
     /// Who may use it, as of chmod: every user needs to read and write [default: 0600]
     #[arg(long, value_parser = mode)]
     pub(crate) mode: Option<u32>,
-    /// Handles that can write at once, in all processes [default: a 32nd of the capacity, up to 4096]
+    /// Handles that can write at once, in all processes [default: a 32nd of the capacity, up to
+    /// 4096]
     #[arg(long, value_name = "N")]
     pub(crate) handles: Option<u32>,
     /// Processes that can write at once [default: as many as handles]
@@ -137,7 +139,8 @@ pub(crate) struct CreateArgs {
     /// Keep it in this file, which outlives a restart of the machine
     #[arg(long, value_name = "FILE")]
     pub(crate) path: Option<PathBuf>,
-    /// Namespaces there can be, up to 65535 [default: as many as fit in capacity/64, at 128 bytes each]
+    /// Namespaces there can be, up to 65535 [default: as many as fit in capacity/64, at 128 bytes
+    /// each]
     #[arg(long, value_name = "N")]
     pub(crate) namespaces: Option<u32>,
     /// Give every entry a sum, which every lookup verifies
@@ -146,7 +149,8 @@ pub(crate) struct CreateArgs {
     /// Never evict: a set that finds no room fails
     #[arg(long)]
     pub(crate) no_evict: bool,
-    /// Tiers by age, 1 to 4: the oldest entries of a full one move to the next, and leave from the last [default: 1]
+    /// Tiers by age, 1 to 4: the oldest entries of a full one move to the next, and leave from the
+    /// last [default: 1]
     #[arg(long, value_name = "N")]
     pub(crate) tiers: Option<u32>,
     /// Who leaves when room is needed: lru, s3fifo or sieve [default: lru]
@@ -158,8 +162,9 @@ pub(crate) struct CreateArgs {
     /// Keep accounts, so that namespaces and processes can be held to quotas (see cache quota)
     #[arg(long)]
     pub(crate) quotas: bool,
-    /// Where entries go that leave, and are looked for then: none, lmdb:PATH?size=8GiB, or redis://HOST:PORT[,HOST:PORT...]. Credentials are taken from the address or QUINTET_STORE_USER and
-    /// QUINTET_STORE_PASSWORD, and never recorded [default: none]
+    /// Where entries go that leave, and are looked for then: none, lmdb:PATH?size=8GiB, or
+    /// redis://HOST:PORT[,HOST:PORT...]. Credentials are taken from the address or
+    /// QUINTET_STORE_USER and QUINTET_STORE_PASSWORD, and never recorded [default: none]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) store: Option<String>,
     /// With --store: find what earlier caches, and other machines, left there
@@ -405,7 +410,8 @@ pub(crate) struct NameArgs {
 pub(crate) struct EvictArgs {
     /// The cache
     pub(crate) name: String,
-    /// How many at most [default: those that have expired, and as many as a reserve of free room needs; with --unused, all]
+    /// How many at most [default: those that have expired, and as many as a reserve of free room
+    /// needs; with --unused, all]
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<usize>,
     /// Only entries that were not used for so long, for example 10m; known up to 16 s or a seventh

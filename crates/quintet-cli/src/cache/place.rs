@@ -1,6 +1,7 @@
 //! Where a name leads, and what went wrong there.
 //!
-//! A cache in a file has its path noted under its name in the user's state directory; a name with a slash is a path.
+//! A cache in a file has its path noted under its name in the user's state directory; a name with a
+//! slash is a path.
 
 use crate::fail::Fail;
 use crate::nearest::nearest;
@@ -44,7 +45,8 @@ pub(super) struct Note {
 }
 
 impl Note {
-    /// Writes down that a name's cache lies in a file, so that it only has to be kept once there is one.
+    /// Writes down that a name's cache lies in a file, so that it only has to be kept once there is
+    /// one.
     pub(super) fn prepare(name: &str, path: &Path) -> Result<Self, Fail> {
         let refuse = |why: String| unnoted(name, path, why);
         let note = note(name).ok_or_else(|| refuse("there is no home directory".to_owned()))?;
@@ -142,7 +144,8 @@ pub(super) fn attach(name: &str) -> Result<TierCache, Fail> {
     builder().attach(&place(name)).map_err(|error| unopened(name, &error))
 }
 
-/// Attaches to look: a cache from before a restart is repaired first, if this user may. Looking trusts nobody, whoever made it.
+/// Attaches to look: a cache from before a restart is repaired first, if this user may. Looking
+/// trusts nobody, whoever made it.
 pub(super) fn look(name: &str) -> Result<TierCache, Fail> {
     let place = place(name);
     let cache = match builder().attach(&place) {

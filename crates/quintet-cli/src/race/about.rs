@@ -1,4 +1,5 @@
-//! What a file of results says about itself: where, when, with what, and how undisturbed it was made.
+//! What a file of results says about itself: where, when, with what, and how undisturbed it was
+//! made.
 
 use serde::{Deserialize, Serialize};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -109,7 +110,8 @@ fn machine_ticks(stat: &str) -> (u64, u64) {
     (all, all - idle)
 }
 
-/// The ticks of a process and of the children it has waited for. Its name, in parentheses, may hold anything.
+/// The ticks of a process and of the children it has waited for. Its name, in parentheses, may hold
+/// anything.
 fn own_ticks(stat: &str) -> u64 {
     let rest = stat.rsplit(')').next().unwrap_or_default();
     rest.split_whitespace().skip(11).take(4).filter_map(|n| n.parse::<u64>().ok()).sum()

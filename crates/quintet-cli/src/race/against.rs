@@ -44,7 +44,8 @@ impl Cell {
     }
 }
 
-/// A cell in so few words that a line has room for its figures: all tables here are ours, and only their forms are told.
+/// A cell in so few words that a line has room for its figures: all tables here are ours, and only
+/// their forms are told.
 pub(crate) fn cell_name(workload: &str, keys: u64, threads: usize, table: &str) -> String {
     let form = table.strip_prefix("quintet").unwrap_or(table);
     format!("{workload} {} {threads}t{form}", count(keys))

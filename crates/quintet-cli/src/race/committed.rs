@@ -1,4 +1,5 @@
-//! Files of results, read again: `race --check` compares a run with one, `race --table` shows one for a page.
+//! Files of results, read again: `race --check` compares a run with one, `race --table` shows one
+//! for a page.
 
 use super::about::Header;
 use super::record::Record;
@@ -31,7 +32,8 @@ pub(crate) struct Loss {
     now: String,
 }
 
-/// Our rows that lost more than their spread: each median lies outside of the other's spread. Also how many rows were compared.
+/// Our rows that lost more than their spread: each median lies outside of the other's spread. Also
+/// how many rows were compared.
 pub(crate) fn losses(then: &[Record], now: &[Record]) -> (Vec<Loss>, usize) {
     let mut compared = 0;
     let mut losses = Vec::new();

@@ -1,7 +1,8 @@
-//! `race --count`: instructions and locked instructions per operation, counted by callgrind, of this build and of another one.
+//! `race --count`: instructions and locked instructions per operation, counted by callgrind, of
+//! this build and of another one.
 //!
-//! Only what the clock of a race would time is counted. Locked are instructions with a lock prefix and exchanges with memory, callgrind's
-//! global bus events; fences are none.
+//! Only what the clock of a race would time is counted. Locked are instructions with a lock prefix
+//! and exchanges with memory, callgrind's global bus events; fences are none.
 
 use super::against::{cell_name, rates};
 use super::builds::{Build, Task};

@@ -21,7 +21,8 @@ pub(crate) struct Lap {
 }
 
 impl Lap {
-    /// The same without what the thread waited for a core in `all` of its time, of which its clock ran in a part.
+    /// The same without what the thread waited for a core in `all` of its time, of which its clock
+    /// ran in a part.
     fn without(self, waited: Duration, all: Duration) -> Lap {
         let share = waited.as_secs_f64() / all.as_secs_f64().max(f64::MIN_POSITIVE);
         Lap { busy: self.busy.mul_f64((1.0 - share).clamp(0.01, 1.0)), ..self }
@@ -46,14 +47,16 @@ pub(crate) struct Gate {
 impl Gate {
     /// Says that the calling thread is here.
     pub(crate) fn arrive(&self) {
-        // ORDERING: Release pairs with the Acquire of `is_open`: what a thread did before the gate is seen by all after it.
+        // ORDERING: Release pairs with the Acquire of `is_open`: what a thread did before the gate
+        // is seen by all after it.
         self.missing.fetch_sub(1, Ordering::Release);
     }
 
     /// Whether all threads are here.
     #[inline(always)]
     pub(crate) fn is_open(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release of `arrive`. Relaxed: a broken gate only ends the waiting.
+        // ORDERING: Acquire pairs with the Release of `arrive`. Relaxed: a broken gate only ends
+        // the waiting.
         self.missing.load(Ordering::Acquire) == 0 || self.broken.load(Ordering::Relaxed)
     }
 
@@ -85,7 +88,8 @@ pub(crate) fn crew<R: Send>(threads: usize, work: impl Fn(usize, &Gate) -> R + S
     })
 }
 
-/// Repeats `batch` for a stint, after a warm-up. `batch` says how many operations it did and how many answers were wrong.
+/// Repeats `batch` for a stint, after a warm-up. `batch` says how many operations it did and how
+/// many answers were wrong.
 #[inline(always)]
 pub(crate) fn for_a_while(stint: Stint, gate: &Gate, mut batch: impl FnMut() -> (u64, u64)) -> Lap {
     for_a_while_with(stint, gate, (), |()| (), |()| batch())

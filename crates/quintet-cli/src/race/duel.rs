@@ -1,4 +1,5 @@
-//! `race --against` and `race --count` from the command line: our own tables alone, in processes of their own.
+//! `race --against` and `race --count` from the command line: our own tables alone, in processes of
+//! their own.
 
 use super::about::Journal;
 use super::builds::Build;
@@ -11,7 +12,8 @@ use crate::output::{OnInterrupt, Output, is_interrupted, on_interrupt};
 use crate::ui;
 use std::path::Path;
 
-/// Keys where instructions are counted, unless the user asks for another number: what they are does not depend on it.
+/// Keys where instructions are counted, unless the user asks for another number: what they are does
+/// not depend on it.
 pub(crate) const COUNTED: u64 = 10_000;
 
 /// Whether builds are held against each other, or instructions counted.
@@ -19,7 +21,8 @@ pub(crate) fn is_wanted(args: &RaceArgs) -> bool {
     args.count || args.against.is_some()
 }
 
-/// Changes the defaults of a race: the sizes of a quick one, and where instructions are counted few keys and one thread.
+/// Changes the defaults of a race: the sizes of a quick one, and where instructions are counted few
+/// keys and one thread.
 pub(crate) fn adjust(args: &RaceArgs, wish: &mut Wish) {
     wish.quick |= is_wanted(args);
     if args.count {

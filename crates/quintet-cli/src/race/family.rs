@@ -27,7 +27,8 @@ pub(crate) struct Sizes {
     pub(crate) full: &'static [u64],
     /// Stages with large entries: a fraction of the keys, one in so many.
     pub(crate) shares: &'static [(&'static str, u64)],
-    /// Stages with entries so large that there is one of them in so many keys, however many are asked for; four at least.
+    /// Stages with entries so large that there is one of them in so many keys, however many are
+    /// asked for; four at least.
     pub(crate) rare: &'static [(&'static str, u64)],
 }
 

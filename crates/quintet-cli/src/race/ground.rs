@@ -1,14 +1,16 @@
 //! The machine under the race.
 //!
-//! Unsafe is allowed here because memory is asked for past the allocator, whose habits are part of what is raced.
+//! Unsafe is allowed here because memory is asked for past the allocator, whose habits are part of
+//! what is raced.
 #![allow(unsafe_code)]
 
 /// More than a table of the race needs.
 #[cfg(target_os = "linux")]
 const MOST: u64 = 2 << 30;
 
-/// Touches and gives back `bytes` before growth is timed. The host of a virtual machine may back a page only when it is first touched, and takes back what
-/// was free for some seconds; that is no table's work. In large pages, so that what is given back serves those as well as small ones.
+/// Touches and gives back `bytes` before growth is timed. The host of a virtual machine may back a
+/// page only when it is first touched, and takes back what was free for some seconds; that is no
+/// table's work. In large pages, so that what is given back serves those as well as small ones.
 #[cfg(target_os = "linux")]
 pub(crate) fn touch(bytes: u64) {
     use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE};
@@ -34,7 +36,8 @@ pub(crate) fn touch(bytes: u64) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn touch(_bytes: u64) {}
 
-/// Gives back what the allocator keeps for later: the first table of a program finds nothing kept, and what is kept here depends on the tables before.
+/// Gives back what the allocator keeps for later: the first table of a program finds nothing kept,
+/// and what is kept here depends on the tables before.
 pub(crate) fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

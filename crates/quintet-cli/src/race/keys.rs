@@ -1,8 +1,10 @@
 //! Which entry comes next: the same keys for every table of a round, drawn before any clock runs.
 //!
-//! A thread reads its keys from an array, one after the other, which all tables and rounds share; a round starts at a place of its own. The array
-//! is at least as long as the number of keys up to 2^22, so that a table is met as a whole. To read it costs eight bytes per word (21 per text), a
-//! stream that the processor fetches ahead: about a nanosecond per operation, its loop included, and an eighth of a cache line, the same for every table.
+//! A thread reads its keys from an array, one after the other, which all tables and rounds share; a
+//! round starts at a place of its own. The array is at least as long as the number of keys up to
+//! 2^22, so that a table is met as a whole. To read it costs eight bytes per word (21 per text), a
+//! stream that the processor fetches ahead: about a nanosecond per operation, its loop included,
+//! and an eighth of a cache line, the same for every table.
 
 use quintet_rivals::{Keys, Kind};
 use std::any::{Any, TypeId};

@@ -1,8 +1,10 @@
-//! One round of our own tables in a process of its own: what `--against` and `--count` start, this build and the other alike.
+//! One round of our own tables in a process of its own: what `--against` and `--count` start, this
+//! build and the other alike.
 //!
-//! A lap is a stage of a family with its tables one after the other, each made, warmed up, timed and checked. A cell is timed in parts of which the
-//! fastest counts: whatever else the machine does makes a part slower, never faster. A lap answers by one JSON object per cell on its standard
-//! output, after a greeting.
+//! A lap is a stage of a family with its tables one after the other, each made, warmed up, timed
+//! and checked. A cell is timed in parts of which the fastest counts: whatever else the machine
+//! does makes a part slower, never faster. A lap answers by one JSON object per cell on its
+//! standard output, after a greeting.
 
 use super::family::{Family, Heat, Role, Sample, Table, Wrong};
 use super::plan::{self, Stage, Wish};
@@ -102,7 +104,8 @@ fn run_table(stage: &Stage<'_>, table: &Table, stint: Stint, watch: &Watch) -> R
     Ok(())
 }
 
-/// The fastest part of a cell, and the number of its last round. Fixed work that is longer than a cell shall be is not repeated.
+/// The fastest part of a cell, and the number of its last round. Fixed work that is longer than a
+/// cell shall be is not repeated.
 fn fastest(
     length: Duration,
     mut round: impl FnMut(u32, Stint) -> Result<Sample, Fail>,

@@ -1,10 +1,13 @@
 //! `quintet race`: each table against its rivals on this machine.
 //!
-//! Tables run interleaved in one process in rounds (A B C, A B C, …), each after a warm-up that ends when the rates of two consecutive slices agree, with
-//! the same keys, drawn beforehand, and the same hasher, and every answer is checked: a rival that answers wrong is struck from the contest. A ratio is the
-//! median over the rounds of the rounds' own ratios, so that weather shared by all tables cancels.
+//! Tables run interleaved in one process in rounds (A B C, A B C, …), each after a warm-up that
+//! ends when the rates of two consecutive slices agree, with the same keys, drawn beforehand, and
+//! the same hasher, and every answer is checked: a rival that answers wrong is struck from the
+//! contest. A ratio is the median over the rounds of the rounds' own ratios, so that weather shared
+//! by all tables cancels.
 //!
-//! [`duel`] instead holds our own tables of two builds against each other, or counts their instructions.
+//! [`duel`] instead holds our own tables of two builds against each other, or counts their
+//! instructions.
 //!
 //! [`policy`] counts hits instead of time: the same traces for every cache, of one thread.
 //!

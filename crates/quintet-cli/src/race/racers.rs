@@ -1,4 +1,5 @@
-//! Racing processes, from their parent's side. Each is this program again; lines tell it what to do, see `jobs::shared`.
+//! Racing processes, from their parent's side. Each is this program again; lines tell it what to
+//! do, see `jobs::shared`.
 
 use super::family::Wrong;
 use super::stint::Stint;
@@ -30,7 +31,8 @@ pub(crate) fn racer(task: &str) -> Result<Child, Wrong> {
     Child::of(command, task).map_err(failed)
 }
 
-/// Racing processes. They end by themselves, since one that is killed writes no count of its instructions.
+/// Racing processes. They end by themselves, since one that is killed writes no count of its
+/// instructions.
 #[derive(Default)]
 pub(crate) struct Racers(pub(crate) Vec<Child>);
 

@@ -43,8 +43,8 @@ pub(crate) struct Record {
     pub(crate) beside: Option<(f64, f64)>,
 }
 
-/// Latency over the rounds: medians of the rounds' figures, and of the worst also the best round, since every
-/// disturbance that was not noticed only adds to it.
+/// Latency over the rounds: medians of the rounds' figures, and of the worst also the best round,
+/// since every disturbance that was not noticed only adds to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are the columns of the JSON lines")]
 pub(crate) struct Slowest {

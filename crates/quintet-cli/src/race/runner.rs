@@ -31,7 +31,8 @@ impl Lane {
         self.struck.is_none()
     }
 
-    /// Does something with the table. A rival that answers wrong or panics is struck and gives nothing.
+    /// Does something with the table. A rival that answers wrong or panics is struck and gives
+    /// nothing.
     fn attempt<R>(
         &mut self,
         work: impl FnOnce(&mut dyn Bench) -> Result<R, Wrong>,
@@ -116,8 +117,8 @@ fn lane(stage: &Stage<'_>, table: &Table) -> Option<Lane> {
     Some(Lane { label, role, bench, samples: Vec::new(), struck: None, broken: false })
 }
 
-/// Runs one turn with so many threads, and says how many times as long as its rounds it took; `None`
-/// if there was no time.
+/// Runs one turn with so many threads, and says how many times as long as its rounds it took;
+/// `None` if there was no time.
 fn run_turn(
     stage: &Stage<'_>,
     turn: &[&'static Workload],

@@ -197,11 +197,21 @@ pub(crate) fn rate(mops: f64) -> String {
     if mops < 1.0 { format!("{:.1} kops", mops * 1e3) } else { format!("{mops:.1} Mops") }
 }
 
+/// The same, and what one operation of one of so many racers takes, where that is less than a
+/// millisecond.
+fn rate_and_time(mops: f64, racers: usize) -> String {
+    match racers as f64 * 1e3 / mops {
+        ns @ 0.0..1e3 => format!("{}, {ns:.1} ns", rate(mops)),
+        ns @ 1e3..1e6 => format!("{}, {:.1} µs", rate(mops), ns / 1e3),
+        _ => rate(mops),
+    }
+}
+
 /// The figure that decides.
 fn figure(row: &Record) -> String {
     match (&row.struck, row.measure, row.figure()) {
         (Some(_), ..) => "struck".to_owned(),
-        (_, Measure::Rate, Some(mops)) => rate(mops),
+        (_, Measure::Rate, Some(mops)) => rate_and_time(mops, row.racers()),
         (_, Measure::Worst, Some(worst)) => nanoseconds(worst as u64),
         (_, Measure::Hits, Some(share)) => format!("{:.1} %", share * 100.0),
         (_, _, Some(bytes)) => format!("{bytes:.3} bytes"),

@@ -4,12 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The length of a round. Fixed work, such as a growth, runs at least once and is repeated until the stint is over.
+/// The length of a round. Fixed work, such as a growth, runs at least once and is repeated until
+/// the stint is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stint {
     /// So long, after a warm-up.
     Time(Duration),
-    /// So many operations of each thread, and no warm-up: two such rounds differ by their operations alone.
+    /// So many operations of each thread, and no warm-up: two such rounds differ by their
+    /// operations alone.
     Operations(u64),
 }
 

@@ -1,7 +1,8 @@
 //! The clock of a round, and its instruction counter.
 //!
-//! Where instructions are counted the program runs under callgrind, which is told to collect exactly where the clock would run. It is told
-//! by a sequence of instructions that change nothing: natively they are a few rotations that cancel.
+//! Where instructions are counted the program runs under callgrind, which is told to collect
+//! exactly where the clock would run. It is told by a sequence of instructions that change nothing:
+//! natively they are a few rotations that cancel.
 //!
 //! Unsafe is allowed here because that sequence has no safe form.
 #![allow(unsafe_code)]
@@ -41,8 +42,9 @@ const TOGGLE_COLLECT: usize = 0x4354_0002;
 #[cold]
 fn toggle() {
     let request = [TOGGLE_COLLECT, 0, 0, 0, 0, 0];
-    // SAFETY: the rotations of the register cancel and the exchange is of a register with itself; valgrind, which knows the
-    // sequence, reads the six words of the request and answers in the other register.
+    // SAFETY: the rotations of the register cancel and the exchange is of a register with itself;
+    // valgrind, which knows the sequence, reads the six words of the request and answers in the
+    // other register.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3",

@@ -17,15 +17,17 @@ pub(crate) fn report() {
     WAITED.fetch_add(waited, Ordering::Relaxed);
 }
 
-/// Nanoseconds that the calling thread ran, and waited for a core; zeroes where the system does not tell.
+/// Nanoseconds that the calling thread ran, and waited for a core; zeroes where the system does not
+/// tell.
 fn ran_and_waited() -> (u64, u64) {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let mut numbers = text.split_whitespace().map(|number| number.parse().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// A process with this variable, and those it starts, leave out of their clocks what their threads waited for a core. Two builds that are held
-/// against each other do: others may use the machine, and what a thread waits for a lock still counts.
+/// A process with this variable, and those it starts, leave out of their clocks what their threads
+/// waited for a core. Two builds that are held against each other do: others may use the machine,
+/// and what a thread waits for a lock still counts.
 pub(crate) const LEAVES_OUT: &str = "QUINTET_LEAVES_OUT_WAITS";
 
 /// How long the calling thread has waited for a core so far, if that is left out.
@@ -37,8 +39,8 @@ pub(crate) fn left_out() -> Duration {
     }
 }
 
-/// A sentence if threads waited for more than a twentieth of their time. Threads beyond the cores of
-/// the machine wait for each other, which says nothing about the weather.
+/// A sentence if threads waited for more than a twentieth of their time. Threads beyond the cores
+/// of the machine wait for each other, which says nothing about the weather.
 pub(crate) fn warning(most_threads: usize) -> Option<String> {
     let (ran, waited) = (RAN.load(Ordering::Relaxed), WAITED.load(Ordering::Relaxed));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

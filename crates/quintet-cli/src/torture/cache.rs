@@ -1,13 +1,15 @@
-//! Worker processes on one cache, killed at any time; what they had acknowledged must be there, whole.
+//! Worker processes on one cache, killed at any time; what they had acknowledged must be there,
+//! whole.
 //!
-//! A worker is this program again. It reports every operation before and after, and a sink reports what it evicts before it is gone.
-//! In cycles of about a second all workers die, the cache is repaired and verified block by block, and a ledger is
-//! compared with its content.
+//! A worker is this program again. It reports every operation before and after, and a sink reports
+//! what it evicts before it is gone. In cycles of about a second all workers die, the cache is
+//! repaired and verified block by block, and a ledger is compared with its content.
 //!
 //! Workers share the cache, never a key, except one: a number all of them count up.
 //!
-//! A course may make it harder: every worker forks and its child works, while the parent holds a handle of its own; the cache's name is removed and made anew all
-//! the time, while workers come by another name of the same file; or there is no name at all, and workers inherit the memory.
+//! A course may make it harder: every worker forks and its child works, while the parent holds a
+//! handle of its own; the cache's name is removed and made anew all the time, while workers come by
+//! another name of the same file; or there is no name at all, and workers inherit the memory.
 
 use super::verdict::Verdict;
 use super::{Check, Order, inherit};
@@ -71,8 +73,9 @@ enum Form {
     Keeping,
     /// Too small for all keys: an acknowledged entry is found, or the sink has seen it.
     Evicting,
-    /// The same two in three tiers, between which workers move entries; in the second, uses too. Both keep accounts, each process
-    /// is held to a quota far below what it fills, and some workers offer to serve.
+    /// The same two in three tiers, between which workers move entries; in the second, uses too.
+    /// Both keep accounts, each process is held to a quota far below what it fills, and some
+    /// workers offer to serve.
     KeepingInTiers,
     EvictingInTiers,
     /// The second under other policies; with SIEVE in three tiers as well.
@@ -436,7 +439,8 @@ impl Soak {
         // Whose keys each of them has, and the keys that nobody has.
         let mut keys: Vec<usize> = (0..self.workers).collect();
         let mut free = self.workers;
-        // Heard when all are dead: a book that is kept meanwhile would take the time that kills need.
+        // Heard when all are dead: a book that is kept meanwhile would take the time that kills
+        // need.
         let mut dead = Vec::new();
         for _ in 0..KILLS {
             if Instant::now() >= end {
@@ -522,7 +526,8 @@ impl Soak {
         let leaks = report.entries.abs_diff(present + u64::from(counter));
         *self.verdict.leaks.get_or_insert(0) += leaks;
         if let Some(holds) = cache.namespace_stats().first().and_then(|space| space.holds) {
-            // Counted anew by the recovery: who pays for an entry, or that it is a suspect, is with the entry.
+            // Counted anew by the recovery: who pays for an entry, or that it is a suspect, is with
+            // the entry.
             let known = holds.entries + cache.suspects();
             *self.verdict.leaks.get_or_insert(0) += known.abs_diff(report.entries);
         }
@@ -535,7 +540,8 @@ impl Soak {
         Ok(())
     }
 
-    /// Every acknowledged step was counted, and no step twice. Says whether the number is there; once evicted it begins anew.
+    /// Every acknowledged step was counted, and no step twice. Says whether the number is there;
+    /// once evicted it begins anew.
     fn judge_counter(&mut self, reader: &Reader<'_>) -> Result<bool, String> {
         let found = reader.get(COUNTER).map_err(|error| error.to_string())?;
         let text = found.as_deref().map(|text| String::from_utf8_lossy(text).into_owned());

@@ -7,7 +7,8 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 /// The descriptor of this number, which the starter kept open over exec.
 pub(super) fn descriptor(number: RawFd) -> OwnedFd {
-    // SAFETY: the starter names a descriptor that it let this process inherit, and nothing else here takes it.
+    // SAFETY: the starter names a descriptor that it let this process inherit, and nothing else
+    // here takes it.
     unsafe { OwnedFd::from_raw_fd(number) }
 }
 

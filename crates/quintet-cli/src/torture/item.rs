@@ -32,7 +32,8 @@ fn outer_histories(order: &Order) -> Verdict {
     counted(|| linear::histories(order, || Set::<OUTSIDE>(ItemSet::new())))
 }
 
-/// Every thread puts, replaces and removes keys of its own and knows each answer; every round begins with an empty set.
+/// Every thread puts, replaces and removes keys of its own and knows each answer; every round
+/// begins with an empty set.
 fn own_keys(order: &Order) -> Verdict {
     counted(|| {
         let start = Instant::now();
@@ -64,7 +65,8 @@ fn own_keys(order: &Order) -> Verdict {
 const KEYS: u64 = 30_000;
 const KEPT: u64 = KEYS / 3;
 
-/// Counts wrong answers: keys that were lost, or came back, or whose item was freed while it was shown.
+/// Counts wrong answers: keys that were lost, or came back, or whose item was freed while it was
+/// shown.
 fn own(handle: &mut QuietHandle<'_, Box<Record>>, base: u64, thread: u64, threads: u64) -> u64 {
     let key = |index: u64| base.wrapping_add(index * threads + thread);
     let mut wrong = 0;

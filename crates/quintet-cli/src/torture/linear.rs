@@ -15,6 +15,15 @@ pub(super) fn histories<T: TableUnderTest>(order: &Order, make: impl Fn() -> T) 
         Plan { keys: 16, clock: ClockKind::Time, ..Plan::default() },
         Plan { keys: 64, ballast: 2_000, ..Plan::default() },
     ];
+    of_shapes(order, &shapes, make)
+}
+
+/// Histories of 64 keys that are never more.
+pub(super) fn few<T: TableUnderTest>(order: &Order, make: impl Fn() -> T) -> Verdict {
+    of_shapes(order, &[Plan { keys: 64, ..Plan::default() }], make)
+}
+
+fn of_shapes<T: TableUnderTest>(order: &Order, shapes: &[Plan], make: impl Fn() -> T) -> Verdict {
     let start = Instant::now();
     let mut report = Report::default();
     for (number, shape) in (0u64..).zip(shapes.iter().cycle()) {

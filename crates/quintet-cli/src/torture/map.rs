@@ -35,7 +35,8 @@ fn outer_histories(order: &Order) -> Verdict {
 /// Keys of a round.
 const KEYS: u64 = 2_000;
 
-/// All threads ask for the same keys, whose makers sometimes fail at first; each key is made once, and nobody sees another value.
+/// All threads ask for the same keys, whose makers sometimes fail at first; each key is made once,
+/// and nobody sees another value.
 fn made_once(order: &Order) -> Verdict {
     counted(|| {
         let start = Instant::now();

@@ -6,6 +6,7 @@
 #[cfg(target_os = "linux")]
 mod cache;
 mod controls;
+mod copy;
 #[cfg(target_os = "linux")]
 mod inherit;
 mod item;
@@ -60,7 +61,7 @@ fn families() -> Vec<Family> {
         Family { name: "twin", checks: twin::checks() },
         Family { name: "word", checks: word::checks() },
         Family { name: "item", checks: item::checks() },
-        Family { name: "map", checks: map::checks() },
+        Family { name: "map", checks: map::checks().into_iter().chain(copy::checks()).collect() },
         Family { name: "tier-map", checks: tier_map::checks() },
         #[cfg(target_os = "linux")]
         Family { name: "cache", checks: cache::checks() },

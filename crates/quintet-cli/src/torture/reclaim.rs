@@ -9,7 +9,7 @@
 
 use super::verdict::Verdict;
 use super::{Check, Order};
-use quintet::internal::{Barrier, Domain, Handle, QuietHandle, Retired, Visit};
+use quintet::internals::{Barrier, Domain, Handle, QuietHandle, Retired, Visit};
 use quintet_testkit::stress::{Stress, Worker};
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

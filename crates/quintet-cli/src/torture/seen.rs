@@ -35,7 +35,8 @@ fn histories(order: &Order, make: fn() -> SeenSet<u64>) -> Verdict {
 /// Records of one round: 2^5 · 5^4.
 const RECORDS: u64 = 20_000;
 
-/// All threads insert the same records in different orders: each is new once, has one id, and is found.
+/// All threads insert the same records in different orders: each is new once, has one id, and is
+/// found.
 fn ids(order: &Order, make: fn() -> SeenSet<u64>) -> Verdict {
     let start = Instant::now();
     let (mut operations, mut violations, mut lost) = (0, 0, 0);
@@ -51,7 +52,8 @@ fn ids(order: &Order, make: fn() -> SeenSet<u64>) -> Verdict {
                     let handle = set.handle();
                     let mut told = vec![None; RECORDS as usize];
                     for step in 0..RECORDS {
-                        // A stride that shares no factor with the number of records visits all of them.
+                        // A stride that shares no factor with the number of records visits all of
+                        // them.
                         let at = (step * (20 * thread + 11) + thread) % RECORDS;
                         let insertion = handle.insert(base.wrapping_add(at));
                         new.fetch_add(u64::from(insertion.is_new()), Ordering::Relaxed);
@@ -78,7 +80,8 @@ fn ids(order: &Order, make: fn() -> SeenSet<u64>) -> Verdict {
 
 /// A set as the test kit sees it.
 struct Seen(SeenSet<u64>);
-/// A handle would be waited for while the threads of a history wait for each other: each operation has its own.
+/// A handle would be waited for while the threads of a history wait for each other: each operation
+/// has its own.
 struct Access<'t>(&'t SeenSet<u64>);
 
 impl TableUnderTest for Seen {

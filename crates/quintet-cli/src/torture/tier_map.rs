@@ -1,11 +1,13 @@
-//! Worker processes on one shared map, killed at any time; what they had acknowledged must be there.
+//! Worker processes on one shared map, killed at any time; what they had acknowledged must be
+//! there.
 //!
-//! A worker is this program again. It reports every operation before and after; a ledger judges the end.
+//! A worker is this program again. It reports every operation before and after; a ledger judges the
+//! end.
 
 use super::linear::histories;
 use super::verdict::Verdict;
 use super::{Check, Order};
-use quintet::internal::tier::{Access, Geometry, Handle, InputHash, MapError, Place, SharedMap};
+use quintet::internals::tier::{Access, Geometry, Handle, InputHash, MapError, Place, SharedMap};
 use quintet_testkit::Rng;
 use quintet_testkit::conformance::{HandleUnderTest, TableUnderTest};
 use quintet_testkit::crash::{Child, ledger::Ledger, report, task};
@@ -144,7 +146,8 @@ fn operate(handle: &mut Handle<'_>, input: InputHash, value: u64, choice: u32) {
     });
 }
 
-/// Starts a worker. Taking its seat it may recover a dead one: departures reported before it is ready go to `early`.
+/// Starts a worker. Taking its seat it may recover a dead one: departures reported before it is
+/// ready go to `early`.
 fn spawn(name: &str, worker: usize, seed: u64, early: &mut Vec<String>) -> Result<Child, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);

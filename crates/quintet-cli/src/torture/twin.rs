@@ -1,4 +1,5 @@
-//! The two-copy map: snapshots under stress, values that tell if they were freed, and who parks how often.
+//! The two-copy map: snapshots under stress, values that tell if they were freed, and who parks how
+//! often.
 
 use super::verdict::Verdict;
 use super::{Check, Order};
@@ -193,7 +194,8 @@ fn values(order: &Order) -> Verdict {
     Verdict { operations, violations, leaks: Some(leaks), ..Verdict::default() }
 }
 
-/// One publish every millisecond beside the readers: the writer parks at most as often as readers are preempted.
+/// One publish every millisecond beside the readers: the writer parks at most as often as readers
+/// are preempted.
 fn parks(order: &Order) -> Verdict {
     let mut notes = Vec::new();
     let mut verdict = Verdict::default();

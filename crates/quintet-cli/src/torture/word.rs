@@ -26,7 +26,8 @@ fn tight_histories(order: &Order) -> Verdict {
     linear::histories(order, || Words(WordMap::builder().max_load(0.8).m(1).build()))
 }
 
-/// Every thread inserts, changes and removes keys of its own and knows each answer; every round begins with an empty map.
+/// Every thread inserts, changes and removes keys of its own and knows each answer; every round
+/// begins with an empty map.
 fn own_keys(order: &Order) -> Verdict {
     let start = Instant::now();
     let (mut operations, lost) = (0, AtomicU64::new(0));

@@ -1,8 +1,8 @@
 //! leapfrog's `LeapMap`, with its `stable_alloc` feature. Numbers only: its values need atomics
 //! and two reserved values.
 //!
-//! Not exact: when two threads insert and remove the same keys, the inserts that said "new" minus the
-//! removes that said "was there" differ from what is present at the end, with one thread never.
+//! Not exact: when two threads insert and remove the same keys, the inserts that said "new" minus
+//! the removes that said "was there" differ from what is present at the end, with one thread never.
 //!
 //! Not lasting: a sliding window of 10,000 keys, moved on by one thread, ends in an endless loop
 //! inside `insert` (helping a migration that never finishes); with debug assertions it panics.

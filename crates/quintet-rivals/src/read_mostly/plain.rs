@@ -1,5 +1,5 @@
-//! General maps in the read-mostly role, and two yardsticks of what a read can cost at best: an unshared
-//! hashbrown map, and two of them that take turns.
+//! General maps in the read-mostly role, and two yardsticks of what a read can cost at best: an
+//! unshared hashbrown map, and two of them that take turns.
 
 use super::{Guard, Reader, Writer};
 use crate::general::{Access, Map};
@@ -104,8 +104,9 @@ impl<T: Kind> Guard<T> for &Frozen<T> {
     }
 }
 
-/// Two hashbrown maps of the same content that nobody changes once they are read. Readers look at the one or at the other, and a publish says at which:
-/// what two copies cost in cache, without anything that would keep a reader from a copy that is written. A yardstick, not a rival.
+/// Two hashbrown maps of the same content that nobody changes once they are read. Readers look at
+/// the one or at the other, and a publish says at which: what two copies cost in cache, without
+/// anything that would keep a reader from a copy that is written. A yardstick, not a rival.
 pub struct Turns<T: Kind> {
     shared: Arc<Copies<T>>,
 }

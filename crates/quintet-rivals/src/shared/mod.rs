@@ -20,7 +20,8 @@ pub trait Shared: Sync + Sized + 'static {
         Self: 'a;
     /// A table with about so many cells for so many entries; `None` if there is no memory to share.
     fn create(cells: usize, entries: usize) -> Option<Self>;
-    /// A file by which a child of this process enters the table; `None` if every process has its own.
+    /// A file by which a child of this process enters the table; `None` if every process has its
+    /// own.
     fn path(&self) -> Option<String>;
     /// Enters the table of another process.
     fn attach(path: &str) -> Option<Self>;
@@ -30,8 +31,8 @@ pub trait Shared: Sync + Sized + 'static {
     fn writes() -> bool {
         true
     }
-    /// Runs `body` while these keys, which are absent, are half added: each is in the table, and its bucket is still held.
-    /// False if the table has no such state.
+    /// Runs `body` while these keys, which are absent, are half added: each is in the table, and
+    /// its bucket is still held. False if the table has no such state.
     fn hold(&self, _keys: &[u32], _body: &mut dyn FnMut()) -> bool {
         false
     }

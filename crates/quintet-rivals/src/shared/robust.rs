@@ -1,8 +1,8 @@
-//! Open addressing in shared memory under one robust, process-shared mutex: what is written where a cache must survive
-//! the death of a process and nothing else is at hand.
+//! Open addressing in shared memory under one robust, process-shared mutex: what is written where a
+//! cache must survive the death of a process and nothing else is at hand.
 //!
-//! Unsafe is allowed here because the memory is mapped and the mutex is the system's. The memory is a file without a name, so
-//! that children can enter it.
+//! Unsafe is allowed here because the memory is mapped and the mutex is the system's. The memory is
+//! a file without a name, so that children can enter it.
 #![allow(unsafe_code)]
 
 use super::{Local, Shared, path_of};

@@ -5,19 +5,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A directory and the shell that waits for its owner's end: it then ends the server, if there is one, and removes the directory.
+/// A directory and the shell that waits for its owner's end: it then ends the server, if there is
+/// one, and removes the directory.
 #[derive(Debug)]
 pub(super) struct Dir {
     path: PathBuf,
     keeper: Child,
 }
 
-/// Waits for the end of its input. The server is its child and belongs to a group that Ctrl-C does not reach.
+/// Waits for the end of its input. The server is its child and belongs to a group that Ctrl-C does
+/// not reach.
 const KEEPER: &str = r#"dir=$1; shift; if [ $# -gt 0 ]; then "$@" >"$dir/log" 2>&1 & fi
 read -r _; if [ $# -gt 0 ]; then kill -9 $! 2>/dev/null; wait; fi; rm -rf "$dir""#;
 
 impl Dir {
-    /// Makes a directory and starts `server` in it, if one is given: its arguments follow from the directory.
+    /// Makes a directory and starts `server` in it, if one is given: its arguments follow from the
+    /// directory.
     pub(super) fn new(server: impl FnOnce(&Path) -> Vec<String>) -> io::Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let shm = Path::new("/dev/shm");

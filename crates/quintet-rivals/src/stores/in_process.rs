@@ -1,5 +1,5 @@
-//! Caches in the memory of one process: what an operation costs where nothing is shared. Values are counted references, as both
-//! crates advise.
+//! Caches in the memory of one process: what an operation costs where nothing is shared. Values are
+//! counted references, as both crates advise.
 
 use super::{Key, Store, StoreLocal};
 use crate::{Hasher, Label};
@@ -87,7 +87,8 @@ impl StoreLocal for &QuickBytes {
     }
 }
 
-/// What copying costs: values in a map of one thread, copied in and out by `memcpy`. Only where values are long, so that nothing else counts.
+/// What copying costs: values in a map of one thread, copied in and out by `memcpy`. Only where
+/// values are long, so that nothing else counts.
 #[derive(Debug)]
 pub struct MemcpyBytes(Mutex<HashMap<Key, Vec<u8>, Hasher>>);
 

@@ -1,9 +1,10 @@
 //! LMDB through `heed`, in memory and without sync: a transaction per operation, or one for 256.
 //!
-//! A lookup shows the bytes in the map itself, as LMDB can; nothing is copied. A thread keeps its place in the reader table from one
-//! transaction to the next.
+//! A lookup shows the bytes in the map itself, as LMDB can; nothing is copied. A thread keeps its
+//! place in the reader table from one transaction to the next.
 //!
-//! Unsafe is allowed here because opening an environment is: its file must not be changed behind LMDB's back.
+//! Unsafe is allowed here because opening an environment is: its file must not be changed behind
+//! LMDB's back.
 #![allow(unsafe_code)]
 
 use super::dir::Dir;

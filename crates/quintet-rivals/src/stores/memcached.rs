@@ -1,4 +1,5 @@
-//! memcached over a unix socket: its text protocol spoken directly, one request at a time or sixteen keys together.
+//! memcached over a unix socket: its text protocol spoken directly, one request at a time or
+//! sixteen keys together.
 
 use super::server::{Line, Server, number};
 use super::{Key, Store, StoreLocal};

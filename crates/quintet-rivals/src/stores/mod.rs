@@ -1,7 +1,8 @@
 //! Caches of bytes that processes share: keys of 16 bytes, values of one length.
 //!
-//! A thread asks for one or several keys at once. Whoever gains by it (a pipeline, a common transaction) does the whole slice
-//! together; how long slices are is the race's choice, [`Store::BATCH`].
+//! A thread asks for one or several keys at once. Whoever gains by it (a pipeline, a common
+//! transaction) does the whole slice together; how long slices are is the race's choice,
+//! [`Store::BATCH`].
 
 mod dir;
 mod in_process;
@@ -33,9 +34,11 @@ pub trait Store: Sized + 'static {
     const LABEL: Label;
     /// How many keys a thread asks for at once.
     const BATCH: usize = 1;
-    /// Whether processes that enter map its memory, so that their first touch of each page costs more than the later ones.
+    /// Whether processes that enter map its memory, so that their first touch of each page costs
+    /// more than the later ones.
     const MAPS: bool = false;
-    /// Whether it shows values where they lie instead of copying them: then the race copies long ones, so that all do the same.
+    /// Whether it shows values where they lie instead of copying them: then the race copies long
+    /// ones, so that all do the same.
     const LENDS: bool = false;
     /// Lengths of values it takes part with.
     const VALUES: std::ops::RangeInclusive<usize> = 0..=usize::MAX;

@@ -1,4 +1,5 @@
-//! Redis over a unix socket, without persistence: its protocol spoken directly, one request at a time or sixteen in a pipeline.
+//! Redis over a unix socket, without persistence: its protocol spoken directly, one request at a
+//! time or sixteen in a pipeline.
 
 use super::server::{Line, Server, number};
 use super::{Key, Store, StoreLocal};

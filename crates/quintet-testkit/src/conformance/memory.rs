@@ -11,14 +11,15 @@ use crate::stress::{Stress, within};
 /// What may be held back by batches and half-full tables.
 const SLACK: usize = 256 << 10;
 
-/// What each thread may hold back at some moment: batches that fill up and wait, while another thread is stopped.
+/// What each thread may hold back at some moment: batches that fill up and wait, while another
+/// thread is stopped.
 const MOMENT: usize = 1 << 20;
 
 /// Keys come and go at constant size: memory at the end is that of the beginning.
 ///
 /// # Panics
-/// If the table at all times in the second half of the run holds more than twice what it held in the first
-/// tenth, or at some moment a mebibyte more for each thread.
+/// If the table at all times in the second half of the run holds more than twice what it held in
+/// the first tenth, or at some moment a mebibyte more for each thread.
 pub fn churn_keeps_memory_flat<T: TableUnderTest>(make: impl Fn(usize) -> T) {
     const THREADS: u64 = 2;
     const WINDOW: u64 = 1_000;

@@ -1,9 +1,9 @@
 //! What a table must hold after its writers were killed.
 //!
-//! Every key has one writer. A writer reports an operation before it begins (`begin`), and its answer after (`end`); entries that
-//! the table gave up on its own account are reported as `left`. Values are never used twice, so a departure names its entry.
-//! An operation that began and did not end has happened or has not: the key then has two possible states, until an
-//! answer decides.
+//! Every key has one writer. A writer reports an operation before it begins (`begin`), and its
+//! answer after (`end`); entries that the table gave up on its own account are reported as `left`.
+//! Values are never used twice, so a departure names its entry. An operation that began and did not
+//! end has happened or has not: the key then has two possible states, until an answer decides.
 
 use std::collections::{HashMap, HashSet};
 
@@ -42,8 +42,8 @@ pub struct Ledger {
     states: HashMap<u64, Vec<Option<u64>>>,
     open: HashMap<u64, Entry>,
     left: HashSet<(u64, u64)>,
-    /// Keys seen absent without an operation, and the values one of which must have left. A departure may be reported
-    /// later than its effect is seen, so this is judged at the end.
+    /// Keys seen absent without an operation, and the values one of which must have left. A
+    /// departure may be reported later than its effect is seen, so this is judged at the end.
     demanded: Vec<(u64, Vec<u64>)>,
 }
 
@@ -123,7 +123,8 @@ impl Ledger {
                 }
                 vec![Some(value)]
             }
-            // Absent by an operation, or one of the possible values has left: `close` demands the report.
+            // Absent by an operation, or one of the possible values has left: `close` demands the
+            // report.
             (Entry::Get, Answer::Saw(None))
             | (Entry::Update(_) | Entry::Remove, Answer::Refused) => {
                 self.absent(key, &states);
@@ -145,7 +146,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Notes that a key was seen absent: if no operation explains it, one of its values must have left.
+    /// Notes that a key was seen absent: if no operation explains it, one of its values must have
+    /// left.
     fn absent(&mut self, key: u64, states: &[Option<u64>]) {
         if !states.contains(&None) {
             self.demanded.push((key, states.iter().copied().flatten().collect()));

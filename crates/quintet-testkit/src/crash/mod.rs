@@ -1,8 +1,9 @@
 //! Child processes that are killed, stopped, and judged afterwards.
 //!
-//! A child is another run of the same program, told by an environment variable what to do ([`task`]). It reports by
-//! lines on its standard output, one write each, so that whatever it reported before it was killed is there; it hears its parent
-//! by lines on its standard input, which ends when the parent does.
+//! A child is another run of the same program, told by an environment variable what to do
+//! ([`task`]). It reports by lines on its standard output, one write each, so that whatever it
+//! reported before it was killed is there; it hears its parent by lines on its standard input,
+//! which ends when the parent does.
 //!
 //! | Room | Holds |
 //! |---|---|
@@ -78,7 +79,8 @@ impl Child {
         self.process.id()
     }
 
-    /// Says a line to the child, which reads it from its standard input. A child that is gone does not hear it.
+    /// Says a line to the child, which reads it from its standard input. A child that is gone does
+    /// not hear it.
     pub fn tell(&mut self, line: &str) {
         if let Some(input) = &mut self.process.stdin {
             let _ = input.write_all(format!("{line}\n").as_bytes());
@@ -136,7 +138,8 @@ impl Child {
     #[cfg(unix)]
     #[allow(unsafe_code)]
     fn signal(&self, number: i32) {
-        // SAFETY: a signal to our own child, which has not been waited for, so that the number is still its.
+        // SAFETY: a signal to our own child, which has not been waited for, so that the number is
+        // still its.
         unsafe { libc::kill(self.process.id() as i32, number) };
     }
 }

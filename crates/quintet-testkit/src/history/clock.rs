@@ -17,7 +17,8 @@ pub enum ClockKind {
     /// stamps count as overlap. An operation whose effect is still in a store buffer when it
     /// returns can be seen as late, which the counter would hide.
     Time,
-    /// The machine's monotonic clock, whose stamps mean the same in all processes. Otherwise like [`ClockKind::Time`].
+    /// The machine's monotonic clock, whose stamps mean the same in all processes. Otherwise like
+    /// [`ClockKind::Time`].
     #[cfg(unix)]
     Machine,
 }

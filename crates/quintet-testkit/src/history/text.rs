@@ -1,6 +1,7 @@
 //! Operations as lines of text, by which processes hand their logs to whoever judges them.
 //!
-//! `THREAD KEY KIND VALUE EXPECTED INVOKED [RETURNED RET...]`; without the last two the operation never returned.
+//! `THREAD KEY KIND VALUE EXPECTED INVOKED [RETURNED RET...]`; without the last two the operation
+//! never returned.
 
 use super::Operation;
 use crate::model::{Kind, Op, Ret};

@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Stolen time is published in steps of this length: asking more often tells nothing new, and costs much.
+/// Stolen time is published in steps of this length: asking more often tells nothing new, and costs
+/// much.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Counters that move when a thread is disturbed, as they were when the kernel was last asked.
@@ -35,8 +36,8 @@ impl Known {
         }
     }
 
-    /// Asks again, for stolen time as well if `ask_stolen` or if the last answer is old. Says which counter that was asked for moved;
-    /// of an old answer about stolen time that means little.
+    /// Asks again, for stolen time as well if `ask_stolen` or if the last answer is old. Says which
+    /// counter that was asked for moved; of an old answer about stolen time that means little.
     pub(super) fn ask(&mut self, ask_stolen: bool) -> Moved {
         let before = std::mem::replace(&mut self.faults_and_switches, faults_and_switches());
         let (faults, switches) = self.faults_and_switches;

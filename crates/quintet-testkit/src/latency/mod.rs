@@ -26,11 +26,13 @@
 //! 3. After a slow sample the counters are read; if they moved since the last reading, they moved
 //!    during this sample.
 //!
-//! A page fault may be the operation's own: who fills a large new block meets its pages one by one. Such samples are set
-//! apart too, since a host may take its time for a page; [`Latency::max_own_ns`] counts them.
+//! A page fault may be the operation's own: who fills a large new block meets its pages one by one.
+//! Such samples are set apart too, since a host may take its time for a page;
+//! [`Latency::max_own_ns`] counts them.
 //!
 //! Stolen time is published for the whole machine in steps of a clock tick, so it is asked for only
-//! from [`STEAL_SUSPECT`] on, or when the last answer is older than a tick, and can be missed; the jitter of the empty loop shows what remains.
+//! from [`STEAL_SUSPECT`] on, or when the last answer is older than a tick, and can be missed; the
+//! jitter of the empty loop shows what remains.
 
 mod disturbance;
 
@@ -155,7 +157,8 @@ impl Latency {
         self.samples.max()
     }
 
-    /// The slowest sample in which the thread ran all the time, page faults or not, to three digits.
+    /// The slowest sample in which the thread ran all the time, page faults or not, to three
+    /// digits.
     pub fn max_own_ns(&self) -> u64 {
         self.samples.max().max(self.faulted.max())
     }

@@ -14,7 +14,8 @@
 //!
 //! 1. An operation may come next only if it was invoked no later than the deadline.
 //! 2. A pure operation (it leaves the key alone whatever the key holds) that may come next and
-//!    fits, comes next: in any explanation it could be moved here. So overlapping reads never branch.
+//!    fits, comes next: in any explanation it could be moved here. So overlapping reads never
+//!    branch.
 //! 3. Otherwise each operation that may come next and fits is tried; a configuration with several
 //!    candidates is remembered and never entered twice.
 //! 4. If none is left, the last choice is taken back. The configuration with the latest deadline

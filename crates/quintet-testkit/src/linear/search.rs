@@ -150,7 +150,8 @@ impl<'h> Search<'h> {
     }
 
     /// What the key holds after `operation`, if it fits now. A key that may be forgotten is
-    /// forgotten only where nothing else fits: a known outcome fits either way alike or one way only.
+    /// forgotten only where nothing else fits: a known outcome fits either way alike or one way
+    /// only.
     fn accepts(&self, operation: &Operation) -> Option<Cell> {
         let after = accepts(self.cell, operation.op, operation.ret);
         if after.is_none() && self.forgetful {

@@ -26,7 +26,8 @@ pub(super) struct Settings {
     pub(super) first_bits: u32,
     /// Entries that a bucket may have on average: its share of lanes.
     pub(super) per_bucket: f64,
-    /// Tables may be small: have a shard of their own, and be left at once. Models say so themselves.
+    /// Tables may be small: have a shard of their own, and be left at once. Models say so
+    /// themselves.
     pub(super) small: bool,
 }
 
@@ -94,20 +95,23 @@ impl<K: Plain, V: Plain> Default for CopyMapBuilder<K, V> {
 }
 
 impl<K: Plain, V: Plain, S> CopyMapBuilder<K, V, S> {
-    /// Room for this many entries before the first growth. 0, the default, allocates nothing until the first insert.
+    /// Room for this many entries before the first growth. 0, the default, allocates nothing until
+    /// the first insert.
     pub fn capacity(mut self, entries: usize) -> Self {
         self.capacity = entries;
         self
     }
 
-    /// The share of the lanes that may be used before the map moves to another table: 0.4 to 0.85, by default 0.75. Values outside are brought to the nearest end. Less means faster
-    /// lookups, more means less memory.
+    /// The share of the lanes that may be used before the map moves to another table: 0.4 to 0.85,
+    /// by default 0.75. Values outside are brought to the nearest end. Less means faster lookups,
+    /// more means less memory.
     pub fn max_load(mut self, share: f64) -> Self {
         self.max_load = if share.is_nan() { MAX_LOAD } else { share.clamp(0.4, 0.85) };
         self
     }
 
-    /// How many locks the writers share: brought to a power of two from 1 to 4096, by default 32. Four times the number of threads that write is plenty.
+    /// How many locks the writers share: brought to a power of two from 1 to 4096, by default 32.
+    /// Four times the number of threads that write is plenty.
     pub fn shards(mut self, count: usize) -> Self {
         self.shards = count;
         self
@@ -133,7 +137,8 @@ impl<K: Plain, V: Plain, S> CopyMapBuilder<K, V, S> {
     /// Builds the map.
     ///
     /// # Panics
-    /// If the memory for the capacity cannot be had; [`try_build`](Self::try_build) returns an error instead.
+    /// If the memory for the capacity cannot be had; [`try_build`](Self::try_build) returns an
+    /// error instead.
     pub fn build(self) -> CopyMap<K, V, S>
     where
         K: Hash + Eq,

@@ -4,14 +4,22 @@
 //!   root ──▶ T ──next──▶ S         S takes what is new and, chunk by chunk, what T has; when T is empty the root leaves it for S
 //! ```
 //!
-//! **C1.** Everybody starts at the root and goes along the chain: from a table that has not got the key, and is left, to the next. Entries are moved forward only, into the next table
-//! before they leave the one before (G2). So who has missed a key in T, and then finds that T is not left, has missed it; and who goes on to S finds there what T has lost.
-//! **C2.** A change looks first, without a lock: it finds where its key is, or the trace of a way on which it is not. Then its user code runs (`Eq` while it looks, closures after). Then it
-//! takes the lock, makes sure that what it has seen is still so, and does what is wanted; otherwise it begins again. No user code runs under a lock.
-//! **C3.** What is still so: of an entry that was met, its place and the bytes of its key, and, if the change depends on its value, that too: values are plain data, and the same bytes are
-//! the same value. Of a key that was not met: every header on its way, and the version of the list, if the way went there. A key is added only to a table that is not left.
-//! **C4.** The lock of a hash is the same for all tables that are not small (L2). A small table is changed only while it is the root; it is left under its lock.
-//! **C5.** All that can fail comes before the first change: a panic of user code, or an error, leaves everything as it was.
+//! **C1.** Everybody starts at the root and goes along the chain: from a table that has not got the
+//! key, and is left, to the next. Entries are moved forward only, into the next table before they
+//! leave the one before (`grow` G2). So who has missed a key in T, and then finds that T is not
+//! left, has missed it; and who goes on to S finds there what T has lost.
+//! **C2.** A change looks first, without a lock: it finds where its key is, or the trace of a way
+//! on which it is not. Then its user code runs (`Eq` while it looks, closures after). Then it takes
+//! the lock, makes sure that what it has seen is still so, and does what is wanted; otherwise it
+//! begins again. No user code runs under a lock.
+//! **C3.** What is still so: of an entry that was met, its place and the bytes of its key, and, if
+//! the change depends on its value, that too: values are plain data, and the same bytes are the
+//! same value. Of a key that was not met: every header on its way, and the version of the list, if
+//! the way went there. A key is added only to a table that is not left.
+//! **C4.** The lock of a hash is the same for all tables that are not small (`shard` L2). A small
+//! table is changed only while it is the root; it is left under its lock.
+//! **C5.** All that can fail comes before the first change: a panic of user code, or an error,
+//! leaves everything as it was.
 
 use super::builder::Settings;
 use super::plain::{Entry, Plain, Shape};
@@ -21,7 +29,7 @@ use super::table::Table;
 use crate::migrate::{Link, Restart};
 use crate::reclaim::{Access, Domain, Visit};
 use crate::region::AllocError;
-use crate::sync::{AtomicU64, AtomicUsize, CachePadded, LazyArc, MODEL, const_where_possible};
+use crate::sync::{AtomicUsize, CachePadded, LazyArc, MODEL, const_where_possible};
 use crate::vocabulary::{Compute, Computed};
 use equivalent::Equivalent;
 use std::fmt;
@@ -69,8 +77,6 @@ pub(super) struct Core<K, V, S> {
     pub(super) row: LazyArc<Box<[CachePadded<Shard>]>>,
     pub(super) settings: Settings,
     pub(super) domain: Domain,
-    /// Tables made so far.
-    pub(super) made: AtomicU64,
     /// Migrations completed.
     pub(super) migrations: AtomicUsize,
     /// Chunks handed out a second time.
@@ -84,8 +90,8 @@ impl<K, V, S> fmt::Debug for Core<K, V, S> {
     }
 }
 
-/// Spreads a hash, so that every bit of a weak one reaches the top ones, which decide on shard and home. The lowest bit is set: no hash is 0. Under a model checker
-/// keys choose their own place.
+/// Spreads a hash, so that every bit of a weak one reaches the top ones, which decide on shard and
+/// home. The lowest bit is set: no hash is 0. Under a model checker keys choose their own place.
 #[inline(always)]
 const fn fold(hash: u64) -> u64 {
     if MODEL { hash | 1 } else { hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 }
@@ -106,12 +112,12 @@ impl<K, V, S> Core<K, V, S> {
         /// A map without a table.
         pub(super) fn new(settings: Settings, hasher: S) -> Self {
             Self {
-                // SAFETY: only views of the map's domain lead here, and all that they find is used in their sections (M12).
+                // SAFETY: only views of the map's domain lead here, and all that they find is used
+                // in their sections (`link` M12).
                 root: unsafe { Link::empty() },
                 row: LazyArc::new(),
                 settings,
                 domain: Domain::new(),
-                made: AtomicU64::new(0),
                 migrations: AtomicUsize::new(0),
                 again: AtomicUsize::new(0),
                 hasher,
@@ -195,7 +201,8 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         }
     }
 
-    /// Lets `decide` choose what happens to a key, until one choice takes effect. `key` is what is stored if it is absent. `BLIND`: the choice does not depend on the value.
+    /// Lets `decide` choose what happens to a key, until one choice takes effect. `key` is what is
+    /// stored if it is absent. `BLIND`: the choice does not depend on the value.
     #[inline(always)]
     pub(super) fn change<const BLIND: bool, A: Access>(
         &self,
@@ -275,7 +282,8 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         }
         let shard = first.shard(hash);
         shard.prefetch();
-        let sight = Self::look(visit, first, hash, same)?;
+        let mut sight = Sight { first, trace: first.no_trace(), second: None, met: None };
+        Self::look(visit, hash, same, &mut sight)?;
         let before = sight.met.map(|(_, met)| {
             // SAFETY: met by `seek`, which reads entries of one moment.
             unsafe { Shape::<K, V>::value(&met.entry) }
@@ -306,17 +314,16 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
     #[inline(always)]
     fn look<'v>(
         visit: &'v Visit<'_>,
-        first: &'v Table<K, V>,
         hash: u64,
         same: &impl Fn(&K) -> bool,
-    ) -> Result<Sight<'v, K, V>, Stop> {
-        let mut sight = Sight { first, trace: first.no_trace(), second: None, met: None };
-        match first.seek(hash, same, &mut sight.trace) {
+        sight: &mut Sight<'v, K, V>,
+    ) -> Result<(), Stop> {
+        match sight.first.seek(hash, same, &mut sight.trace) {
             Some(met) => sight.met = Some((false, met)),
-            None if first.is_left() => Self::look_further(visit, hash, same, &mut sight)?,
+            None if sight.first.is_left() => Self::look_further(visit, hash, same, sight)?,
             None => {}
         }
-        Ok(sight)
+        Ok(())
     }
 
     #[cold]
@@ -328,14 +335,13 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         sight: &mut Sight<'v, K, V>,
     ) -> Result<(), Stop> {
         let second = sight.first.next().follow(visit)?.ok_or(Stop::Restart)?;
-        let mut trace = second.no_trace();
-        let met = second.seek(hash, same, &mut trace);
+        let (_, trace) = sight.second.insert((second, second.no_trace()));
+        let met = second.seek(hash, same, trace);
         // If that is left as well, the root is elsewhere.
         if met.is_none() && second.is_left() {
             return Err(Stop::Restart);
         }
         sight.met = met.map(|met| (true, met));
-        sight.second = Some((second, trace));
         Ok(())
     }
 
@@ -381,13 +387,18 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         if !same || table.is_left() {
             return Err(Stop::Restart);
         }
-        let due = match table.put(hash, &Shape::<K, V>::pack(key, value))? {
-            Some(used) if table.may_be_full(used) => Due::Filling,
-            Some(_) => Due::Nothing,
-            None => Due::Crowded,
-        };
-        shard.count_in();
-        Ok((Computed { before: None, after: Some(value) }, due))
+        let in_lane = table.put(hash, &Shape::<K, V>::pack(key, value))?;
+        Ok((Computed { before: None, after: Some(value) }, Self::added(table, shard, in_lane)))
+    }
+
+    /// Counts an entry that was put into a lane, or into the list.
+    #[inline(always)]
+    pub(super) fn added(table: &Table<K, V>, shard: &Shard, in_lane: bool) -> Due {
+        match shard.count_in() {
+            _ if !in_lane => Due::Crowded,
+            live if table.may_be_full(live) => Due::Filling,
+            _ => Due::Nothing,
+        }
     }
 
     /// Entries: exact when nobody writes.
@@ -404,7 +415,7 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
     }
 
     pub(super) fn live(table: &Table<K, V>) -> usize {
-        table.shards().map(Shard::live).sum()
+        table.live()
     }
 }
 
@@ -419,7 +430,8 @@ impl<'v, K, V> Sight<'v, K, V> {
 
 impl<K, V, S> Drop for Core<K, V, S> {
     fn drop(&mut self) {
-        // SAFETY: alone; each table of the chain is behind one link, and what has left it belongs to the domain.
+        // SAFETY: alone; each table of the chain is behind one link, and what has left it belongs
+        // to the domain.
         unsafe { self.root.drop_chain(Table::next_mut) };
     }
 }

@@ -86,7 +86,8 @@ macro_rules! fallible {
                 $way.compute(key, decide)
             }
 
-            /// See [`CopyMap::insert_many`]. On an error the entries before the one that failed are in the map.
+            /// See [`CopyMap::insert_many`]. On an error the entries before the one that failed are
+            /// in the map.
             pub fn insert_many(
                 &self,
                 entries: impl IntoIterator<Item = (K, V)>,

@@ -4,7 +4,7 @@
 //!  0 alone:       root = T, no successor
 //!        │  prepare: T.next = S
 //!        ▼
-//!  0 prepared:    root = T, S is there and not used; every change touches some of its pages (M10)
+//!  0 prepared:    root = T, S is there and not used; every change touches some of its pages (`migrate` M10)
 //!        │  the last step is dealt out: T is left
 //!        ▼
 //!  1 migrating:   root = T, S takes what is new; every change moves two chunks of T (help)
@@ -15,19 +15,29 @@
 //!  small T:       under its lock all of it is copied into S, and the root is replaced; T stays as it was
 //! ```
 //!
-//! **G1.** A chunk is a group of buckets, inside of one shard's range, and is moved under that shard's lock. With the first chunk of a range goes the shard's list. An entry is moved by
-//! where it lies, whatever its home: a chunk depends on no other.
-//! **G2.** Whoever takes a shard's lock after somebody who has seen T left sees that too, and adds nothing to T: what a chunk has lost it does not get back. An entry is put into S before its
-//! lane in T is cleared.
-//! **G3.** Hashes are made of copies, before the lock is taken: they are user code. Under the lock a bucket is moved if its header is the one that was seen: its lanes have the same keys, and what
-//! their values are now is moved. Otherwise it is looked at again. As nothing is added to T (G2), and an overwrite of T changes a header while T is left only, that ends.
-//! **G4.** A hash that is another one than when its key was put in leads to a wrong home, but not out of its shard ([`Table::hash_in`]): the lock is the right one in any case.
-//! **G5.** T.next is set once, by exchange, and only while the root is T; the root leaves T for T.next only. So there are never more than two tables with entries.
-//! **G6.** T is empty when every chunk is done, and whoever sees that moves the root on: nobody's sleep outside of a lock stops the others (M3).
-//! **G7.** The next size follows from the live entries: larger or smaller; never because of a single crowded shard while the table is less than half full (its list takes the rest).
-//! **G8.** A failed allocation leaves everything as it was. One who needs the table gets the error; one that only saw that the table is filling up goes on, and S is never full.
-//! **G9.** Who still reads a small table that was left began before that, and answers with what held when it was left. Who wants to change it finds that it is not the root (C4). A map that has
-//! left its small tables does not come back to them.
+//! **G1.** A chunk is a group of buckets, inside of one shard's range, and is moved under that
+//! shard's lock. With the first chunk of a range goes the shard's list. An entry is moved by where
+//! it lies, whatever its home: a chunk depends on no other.
+//! **G2.** Whoever takes a shard's lock after somebody who has seen T left sees that too, and adds
+//! nothing to T: what a chunk has lost it does not get back. An entry is put into S before its lane
+//! in T is cleared.
+//! **G3.** Hashes are made of copies, before the lock is taken: they are user code. Under the lock
+//! a bucket is moved if its header is the one that was seen: its lanes have the same keys, and what
+//! their values are now is moved. Otherwise it is looked at again. As nothing is added to T (G2),
+//! and an overwrite of T changes a header while T is left only, that ends.
+//! **G4.** A hash that is another one than when its key was put in leads to a wrong home, but not
+//! out of its shard ([`Table::hash_in`]): the lock is the right one in any case.
+//! **G5.** T.next is set once, by exchange, and only while the root is T; the root leaves T for
+//! T.next only. So there are never more than two tables with entries.
+//! **G6.** T is empty when every chunk is done, and whoever sees that moves the root on: nobody's
+//! sleep outside of a lock stops the others (`migrate` M3).
+//! **G7.** The next size follows from the live entries: larger or smaller; never because of a
+//! single crowded shard while the table is less than half full (its list takes the rest).
+//! **G8.** A failed allocation leaves everything as it was. One who needs the table gets the error;
+//! one that only saw that the table is filling up goes on, and S is never full.
+//! **G9.** Who still reads a small table that was left began before that, and answers with what
+//! held when it was left. Who wants to change it finds that it is not the root (`core` C4). A map
+//! that has left its small tables does not come back to them.
 
 use super::bucket::{Header, MOST_LANES};
 use super::core::{Core, Due, Stop};
@@ -37,14 +47,18 @@ use super::table::{GROUP, Plan, Table};
 use crate::migrate::Restart;
 use crate::reclaim::Visit;
 use crate::region::AllocError;
-use crate::sync::{Arc, Ordering};
+use crate::sync::{Arc, MODEL, Ordering};
 use std::hash::{BuildHasher, Hash};
+
+/// Tables of fewer than so many buckets, as log2, grow by four.
+const BY_FOUR: u32 = if MODEL { 0 } else { 11 };
 
 /// A bucket of a chunk: its header, and the hashes of the lanes that it names.
 type Seen = (Header, [u64; MOST_LANES]);
 
 impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
-    /// Helps, unless that needs memory that cannot be had: an operation that does not need it goes on (G8).
+    /// Helps, unless that needs memory that cannot be had: an operation that does not need it goes
+    /// on (G8).
     #[cold]
     #[inline(never)]
     pub(super) fn help_on_the_way(
@@ -100,29 +114,23 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
             let known = self.look_at_chunk(from, first, shard);
             let shard_lock = from.shard_at(shard).lock();
             let mut as_seen = true;
-            let mut moved = 0;
             for (number, (header, hashes)) in (first..).zip(&known) {
                 let bucket = from.bucket(number);
-                // Under the same header the lanes have the same keys (H1).
+                // Under the same header the lanes have the same keys (`at_home` H1).
                 if bucket.own_header() != *header {
                     as_seen = false;
                     continue;
                 }
                 for lane in bucket.used(*header) {
-                    match to.put_moved(hashes[lane], &bucket.own_entry(lane)) {
-                        Ok(at_home) => moved += usize::from(at_home),
-                        Err(error) => {
-                            // What is in S leaves T (G2, G8).
-                            let gone = bucket.used(*header).take_while(|other| *other != lane);
-                            gone.for_each(|other| bucket.clear(other));
-                            to.count_lanes_in(from.shard_at(shard), moved);
-                            return Err(error);
-                        }
+                    if let Err(error) = to.put_moved(hashes[lane], &bucket.own_entry(lane)) {
+                        // What is in S leaves T (G2, G8).
+                        let gone = bucket.used(*header).take_while(|other| *other != lane);
+                        gone.for_each(|other| bucket.clear(other));
+                        return Err(error);
                     }
                 }
                 bucket.clear_all(*header);
             }
-            to.count_lanes_in(from.shard_at(shard), moved);
             if is_first {
                 Self::move_list(from, to, shard)?;
             }
@@ -173,7 +181,8 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         let Some(left) = self.root.advance(table, table.next()) else { return };
         // ORDERING: Relaxed: a statistic.
         self.migrations.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: only the root has led to the table, since its predecessor, if it had one, was left before (G5); one leaves it (M14).
+        // SAFETY: only the root has led to the table, since its predecessor, if it had one, was
+        // left before (G5); one leaves it (`link` M14).
         unsafe { left.retire(visit) };
     }
 
@@ -216,8 +225,6 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
             max_load: self.settings.max_load,
             pages: self.settings.pages,
             birth: visit.era(),
-            // ORDERING: Relaxed: only tells tables apart.
-            id: self.made.fetch_add(1, Ordering::Relaxed) + 1,
         };
         Table::try_new(plan, shards)
     }
@@ -230,7 +237,8 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         Ok(())
     }
 
-    /// Gives the root a successor of `2^bits` buckets, unless it has one; from a small one it moves on at once (G5, G9).
+    /// Gives the root a successor of `2^bits` buckets, unless it has one; from a small one it moves
+    /// on at once (G5, G9).
     pub(super) fn start(
         &self,
         visit: &Visit<'_>,
@@ -279,7 +287,7 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         let Ok(left) = left else { unreachable!("CopyMap: a small table has left the root") };
         // ORDERING: Relaxed: a statistic.
         self.migrations.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: only the root led here; one leaves it (M14).
+        // SAFETY: only the root led here; one leaves it (`link` M14).
         unsafe { left.retire(visit) };
         Ok(())
     }
@@ -297,14 +305,14 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         let wanted = match due {
             Due::Nothing => return,
             Due::Filling if used <= table.capacity() => return,
-            // One of the smallest grows by four: while a table is small, moving costs more than memory does.
-            Due::Filling => fitting.max(bits + 1 + u32::from(table.plan().small)),
+            // While a table is small, moving costs more than memory does.
+            Due::Filling => fitting.max(bits + if bits < BY_FOUR { 2 } else { 1 }),
             Due::Crowded if !table.is_crowded(used) => return,
             Due::Crowded => fitting.max(bits + 1),
             Due::Emptying if live >= table.capacity() / 8 => return,
             Due::Emptying => fitting.max(bits.saturating_sub(2)).max(self.least_bits(table)),
         };
-        // One thread prepares the next table, the others go on (M6).
+        // One thread prepares the next table, the others go on (`work` M6).
         if wanted != bits && table.election.stand() && self.start(visit, table, wanted).is_err() {
             table.election.resign();
         }
@@ -329,7 +337,8 @@ impl<K: Plain + Hash, V: Plain, S: BuildHasher> Core<K, V, S> {
         }
     }
 
-    /// Moves to the least table for what is there when it begins. Twice at most: the first time a successor of another size may have been prepared.
+    /// Moves to the least table for what is there when it begins. Twice at most: the first time a
+    /// successor of another size may have been prepared.
     pub(super) fn shrink(&self, visit: &Visit<'_>) -> Result<(), AllocError> {
         for _ in 0..2 {
             let Some(table) = self.settle(visit)? else { return Ok(()) };

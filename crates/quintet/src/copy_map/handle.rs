@@ -1,7 +1,9 @@
-//! Ways in: a seat of one's own, and the calling thread's for a while. What one can do by them is in `operations`.
+//! Ways in: a seat of one's own, and the calling thread's for a while. What one can do by them is
+//! in `operations`.
 //!
-//! **V1.** The seat is declared before the home: it is given back while the table is there, also where the handle is the table's last owner.
-//! **V2.** Whatever a handle lends is borrowed from the handle (D2).
+//! **V1.** The seat is declared before the home: it is given back while the table is there, also
+//! where the handle is the table's last owner.
+//! **V2.** Whatever a handle lends is borrowed from the handle (`home` D2).
 
 use super::operations::Way;
 use super::{CopyMap, Plain};
@@ -12,10 +14,12 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
-/// A seat of one's own in a [`CopyMap`]: the fastest way in, for a hot loop and for a thread or task that stays.
+/// A seat of one's own in a [`CopyMap`]: the fastest way in, for a hot loop and for a thread or
+/// task that stays.
 ///
-/// It has the operations of the map itself. It is `Send` but not `Sync`. It holds memory back only while an operation runs on it: an idle or
-/// forgotten handle costs a cache line. A clone has a seat of its own.
+/// It has the operations of the map itself. It is `Send` but not `Sync`. It holds memory back only
+/// while an operation runs on it: an idle or forgotten handle costs a cache line. A clone has a
+/// seat of its own.
 ///
 /// ```
 /// use quintet::CopyMap;
@@ -43,8 +47,8 @@ pub struct Handle<'m, K, V, S = DefaultHashBuilder, A: Access = reclaim::Handle>
     home: Home<'m, CopyMap<K, V, S>>,
 }
 
-/// A guard on the calling thread's seat, for several operations in a row: it is inside for as long as it lives, and holds back the tables that the map leaves
-/// meanwhile. See [`CopyMap::pin`].
+/// A guard on the calling thread's seat, for several operations in a row: it is inside for as long
+/// as it lives, and holds back the tables that the map leaves meanwhile. See [`CopyMap::pin`].
 ///
 /// ```compile_fail
 /// fn sent<T: Send>() {}
@@ -90,7 +94,8 @@ impl<K, V, S> CopyMap<K, V, S> {
         Handle::new(Home::borrowed(self))
     }
 
-    /// The same over an `Arc` of the map, without a lifetime: for tasks, and threads that are not scoped.
+    /// The same over an `Arc` of the map, without a lifetime: for tasks, and threads that are not
+    /// scoped.
     pub fn owned_handle(self: &Arc<Self>) -> Handle<'static, K, V, S> {
         Handle::new(Home::shared(Arc::clone(self)))
     }

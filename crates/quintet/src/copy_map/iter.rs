@@ -1,10 +1,14 @@
 //! Walking over a map that changes.
 //!
-//! **I1.** A walk goes through the hashes from 0 to the last, some at a time: those of one group of buckets. It keeps the hash where it goes on, and no table: the map may grow and shrink
+//! **I1.** A walk goes through the hashes from 0 to the last, some at a time: those of one group of
+//! buckets. It keeps the hash where it goes on, and no table: the map may grow and shrink
 //! meanwhile, and what it leaves is freed.
-//! **I2.** For its hashes it looks through the chain as every reader does (C1): at the buckets where they may lie, and at the list; in the next table too, if this one is left after that. A key
-//! that is there all the time is met: it stays where it is (T1), or moves on to where the walk looks later.
-//! **I3.** What was moved, or removed and put in again, may be met twice while the walk is at its hash: the second one is left out. Behind that hash it is not met any more.
+//! **I2.** For its hashes it looks through the chain as every reader does (`core` C1): at the
+//! buckets where they may lie, and at the list; in the next table too, if this one is left after
+//! that. A key that is there all the time is met: it stays where it is (`table` T1), or moves on to
+//! where the walk looks later.
+//! **I3.** What was moved, or removed and put in again, may be met twice while the walk is at its
+//! hash: the second one is left out. Behind that hash it is not met any more.
 
 use super::CopyMap;
 use super::core::Core;
@@ -108,7 +112,7 @@ impl<K: Plain + Hash + Eq, V: Plain> Walk<K, V> {
         for start in (first..=last).step_by(group) {
             self.look_at(core, table, start, group, from, to);
         }
-        // Behind the last of their groups lie only such as have passed all of it (T1).
+        // Behind the last of their groups lie only such as have passed all of it (`table` T1).
         let mut behind = table.groups_behind(last);
         let mut start = last;
         while (start..start + group).all(|number| table.bucket(number).header().is_passed()) {

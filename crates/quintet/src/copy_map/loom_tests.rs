@@ -1,7 +1,9 @@
-//! Versioned reads, changes and migration under loom: every order of steps that the memory model allows, up to two preemptions where one table is at work and one (a sleep at
-//! any step) where tables are migrated; see `model_of_growth`.
+//! Versioned reads, changes and migration under loom: every order of steps that the memory model
+//! allows, up to two preemptions where one table is at work and one (a sleep at any step) where
+//! tables are migrated; see `model_of_growth`.
 //!
-//! Tables are as small as they get: buckets of one lane, groups of one bucket, two shards. A key's top bit is its shard; its hash is the key.
+//! Tables are as small as they get: buckets of one lane, groups of one bucket, two shards. A key's
+//! top bit is its shard; its hash is the key.
 
 use super::*;
 use crate::sync::{Arc, thread};
@@ -24,10 +26,15 @@ impl Hasher for Own {
 type Value = [u64; 2];
 type Map = CopyMap<u64, Value, BuildHasherDefault<Own>>;
 
-/// Two keys of the same home and tag, and one of another shard. Bit 62 tells the first two apart in a table of two buckets for each shard.
+/// Two keys of the same home and tag, and one of another shard. Bit 62 tells the first two apart in
+/// a table of two buckets for each shard.
 const LOW: u64 = 0x11;
 const NEAR: u64 = 1 << 62 | 0x11;
 const HIGH: u64 = 1 << 63 | 0x11;
+
+/// Two keys whose home is that of `LOW` in a table of two buckets for each shard, too.
+const BEHIND: u64 = 1 << 61 | 0x11;
+const THIRD: u64 = 1 << 60 | 0x11;
 
 /// A value whose halves agree.
 const fn whole(number: u64) -> Value {
@@ -39,7 +46,15 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
 }
 
 fn map_of(small: bool, entries: &[(u64, u64)]) -> Arc<Map> {
-    let settings = Settings { small, ..Settings::usual::<u64, Value>() };
+    map_with(Settings { small, ..Settings::usual::<u64, Value>() }, entries)
+}
+
+/// Ways of two buckets.
+fn map_of_ways(entries: &[(u64, u64)]) -> Arc<Map> {
+    map_with(Settings { first_bits: 2, ..Settings::usual::<u64, Value>() }, entries)
+}
+
+fn map_with(settings: Settings, entries: &[(u64, u64)]) -> Arc<Map> {
     let map = Map { core: Core::new(settings, Default::default()), types: PhantomData };
     for &(key, number) in entries {
         map.handle().insert(key, whole(number));
@@ -141,6 +156,36 @@ fn loom_copy_a_list_is_read_while_it_changes() {
         let seen = map.handle().get(&NEAR);
         assert!(seen == Some(whole(2)) || seen == Some(whole(3)), "{seen:?}");
         assert_eq!(other.join().unwrap(), Some(whole(2)));
+        assert_eq!(map.len(), 1);
+    });
+}
+
+/// Home has a free lane, and somebody lies behind it.
+#[test]
+fn loom_copy_two_inserts_at_a_home_that_was_passed_see_each_other_once() {
+    model(|| {
+        let map = map_of_ways(&[(LOW, 9), (BEHIND, 8)]);
+        assert_eq!(map.handle().remove(&LOW), Some(whole(9)));
+        let other = spawn(&map, |handle| handle.insert(THIRD, whole(1)));
+        let ours = map.handle().insert(THIRD, whole(2));
+        let theirs = other.join().unwrap();
+        let (one, two) = (Some(whole(1)), Some(whole(2)));
+        assert!((ours, theirs) == (None, two) || (ours, theirs) == (one, None));
+        assert_eq!((map.len(), map.handle().get(&BEHIND)), (2, Some(whole(8))));
+    });
+}
+
+#[test]
+fn loom_copy_who_lies_behind_its_home_is_removed_once() {
+    model(|| {
+        let map = map_of_ways(&[(LOW, 9), (BEHIND, 8)]);
+        let other = spawn(&map, |handle| handle.remove(&BEHIND));
+        let handle = map.handle();
+        let seen = handle.get(&BEHIND);
+        assert!(seen.is_none() || seen == Some(whole(8)), "{seen:?}");
+        let ours = handle.remove(&BEHIND);
+        assert!(ours.is_some() != other.join().unwrap().is_some());
+        assert_eq!((handle.get(&BEHIND), handle.get(&LOW)), (None, Some(whole(9))));
         assert_eq!(map.len(), 1);
     });
 }

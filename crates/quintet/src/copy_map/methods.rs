@@ -40,7 +40,8 @@ macro_rules! operations {
                 granted($way.insert(key, value))
             }
 
-            /// Gives `key` a value only if it has none. If it has one, that stays, and is in the error. Linearizable.
+            /// Gives `key` a value only if it has none. If it has one, that stays, and is in the
+            /// error. Linearizable.
             ///
             /// # Errors
             /// [`Rejected`] if the key has a value.
@@ -69,7 +70,8 @@ macro_rules! operations {
 
             /// The value of `key`, which is made first if it has none. Linearizable.
             ///
-            /// Several threads may make one at the same time; nobody waits, one wins, and all get that one. `make` may use the map.
+            /// Several threads may make one at the same time; nobody waits, one wins, and all get
+            /// that one. `make` may use the map.
             ///
             /// # Panics
             /// As [`insert`](Self::insert), and if `make` does; then nothing has happened.
@@ -81,10 +83,11 @@ macro_rules! operations {
                 granted($way.get_or_insert_with(key, make))
             }
 
-            /// Replaces the value of `key` by what `next` makes of it, and returns the new one; an absent key stays absent.
+            /// Replaces the value of `key` by what `next` makes of it, and returns the new one; an
+            /// absent key stays absent.
             ///
-            /// Linearizable. `next` may run more than once, each time with the value found then: what the last run has made is stored. It may use the
-            /// map.
+            /// Linearizable. `next` may run more than once, each time with the value found then:
+            /// what the last run has made is stored. It may use the map.
             ///
             /// # Panics
             /// If `next` does; then nothing has happened.
@@ -101,7 +104,8 @@ macro_rules! operations {
                 $way.update(key, next)
             }
 
-            /// [`update`](Self::update), or gives an absent key this value. Returns what the key has then.
+            /// [`update`](Self::update), or gives an absent key this value. Returns what the key
+            /// has then.
             ///
             /// # Panics
             /// As [`insert`](Self::insert) and [`update`](Self::update).
@@ -113,10 +117,12 @@ macro_rules! operations {
                 granted($way.update_or_insert_with(key, next, || value))
             }
 
-            /// [`update`](Self::update), or gives an absent key a value that is made. Returns what the key has then.
+            /// [`update`](Self::update), or gives an absent key a value that is made. Returns what
+            /// the key has then.
             ///
             /// # Panics
-            /// As [`insert`](Self::insert) and [`update`](Self::update), and if `make` does; then nothing has happened.
+            /// As [`insert`](Self::insert) and [`update`](Self::update), and if `make` does; then
+            /// nothing has happened.
             #[doc(alias = "upsert")]
             #[doc(alias = "entry")]
             #[inline]
@@ -130,10 +136,11 @@ macro_rules! operations {
                 granted($way.update_or_insert_with(key, next, make))
             }
 
-            /// Lets `decide` see what `key` has and say what shall be done. Returns what it was shown, and what is there since.
+            /// Lets `decide` see what `key` has and say what shall be done. Returns what it was
+            /// shown, and what is there since.
             ///
-            /// Linearizable. `decide` may run more than once, each time with what was found then: what the last run has said is done. It may use the
-            /// map.
+            /// Linearizable. `decide` may run more than once, each time with what was found then:
+            /// what the last run has said is done. It may use the map.
             ///
             /// # Panics
             /// As [`insert`](Self::insert), and if `decide` does; then nothing has happened.
@@ -175,9 +182,11 @@ macro_rules! operations {
                 $way.remove(key)
             }
 
-            /// Takes `key` out if `agree` says so of its value: `Ok` of that, or of `None` if the key was absent.
+            /// Takes `key` out if `agree` says so of its value: `Ok` of that, or of `None` if the
+            /// key was absent.
             ///
-            /// Linearizable. `agree` may run more than once, each time with the value found then: what the last run has said is done. It may use the map.
+            /// Linearizable. `agree` may run more than once, each time with the value found then:
+            /// what the last run has said is done. It may use the map.
             ///
             /// # Errors
             /// The value that stays.
@@ -194,31 +203,35 @@ macro_rules! operations {
                 $way.remove_if(key, agree)
             }
 
-            /// Takes out every entry that `keep` refuses. Each removal is linearizable, the walk is that of [`iter`](Self::iter).
+            /// Takes out every entry that `keep` refuses. Each removal is linearizable, the walk is
+            /// that of [`iter`](Self::iter).
             ///
-            /// `keep` may run more than once for an entry that changes meanwhile; it decides about the value that is then removed. It may use the map.
+            /// `keep` may run more than once for an entry that changes meanwhile; it decides about
+            /// the value that is then removed. It may use the map.
             pub fn retain(&self, keep: impl FnMut(K, V) -> bool) {
                 let $this = self;
                 $way.retain(keep);
             }
 
-            /// Takes out every entry found by a walk like that of [`iter`](Self::iter), and gives back memory that is no longer needed.
+            /// Takes out every entry found by a walk like that of [`iter`](Self::iter), and gives
+            /// back memory that is no longer needed.
             pub fn clear(&self) {
                 let $this = self;
                 $way.clear();
             }
 
-            /// Takes out entries while walking over them as [`iter`](Self::iter) does; each is shown by one `drain` only. Entries
-            /// not reached when the iterator is dropped stay.
+            /// Takes out entries while walking over them as [`iter`](Self::iter) does; each is
+            /// shown by one `drain` only. Entries not reached when the iterator is dropped stay.
             pub fn drain(&self) -> Drain<'_, K, V, S> {
                 let $this = self;
                 Drain::new($way.map)
             }
 
-            /// Looks up many keys: `values[i]` becomes the value of `keys[i]`. Each lookup is linearizable by itself.
+            /// Looks up many keys: `values[i]` becomes the value of `keys[i]`. Each lookup is
+            /// linearizable by itself.
             ///
-            /// For large maps this is faster than one `get` after the other: the memory of later keys is fetched while earlier ones
-            /// are compared.
+            /// For large maps this is faster than one `get` after the other: the memory of later
+            /// keys is fetched while earlier ones are compared.
             ///
             /// # Panics
             /// If the slices differ in length.
@@ -227,8 +240,9 @@ macro_rules! operations {
                 $way.get_many(keys, values);
             }
 
-            /// Looks for many keys: `there[i]` says whether `keys[i]` is present. Each look is linearizable by itself, and the memory of later keys is fetched
-            /// ahead, as by [`get_many`](Self::get_many).
+            /// Looks for many keys: `there[i]` says whether `keys[i]` is present. Each look is
+            /// linearizable by itself, and the memory of later keys is fetched ahead, as by
+            /// [`get_many`](Self::get_many).
             ///
             /// # Panics
             /// If the slices differ in length.
@@ -237,18 +251,21 @@ macro_rules! operations {
                 $way.contains_many(keys, there);
             }
 
-            /// Inserts many entries, each as [`insert`](Self::insert) does, and returns how many keys were new. They are taken from the iterator in
-            /// groups, and the memory of a group is fetched ahead.
+            /// Inserts many entries, each as [`insert`](Self::insert) does, and returns how many
+            /// keys were new. They are taken from the iterator in groups, and the memory of a group
+            /// is fetched ahead.
             ///
             /// # Panics
-            /// As [`insert`](Self::insert), and if the iterator does; all groups before are in the map then.
+            /// As [`insert`](Self::insert), and if the iterator does; all groups before are in the
+            /// map then.
             pub fn insert_many(&self, entries: impl IntoIterator<Item = (K, V)>) -> usize {
                 let $this = self;
                 granted($way.insert_many(entries))
             }
 
-            /// Takes many keys out, each as [`remove`](Self::remove) does, and returns how many were there. They are taken from the iterator in groups, and
-            /// the memory of a group is fetched ahead.
+            /// Takes many keys out, each as [`remove`](Self::remove) does, and returns how many
+            /// were there. They are taken from the iterator in groups, and the memory of a group is
+            /// fetched ahead.
             pub fn remove_many(&self, keys: impl IntoIterator<Item = K>) -> usize {
                 let $this = self;
                 $way.remove_many(keys)
@@ -256,8 +273,9 @@ macro_rules! operations {
 
             /// Walks over the entries, in no order.
             ///
-            /// Weakly consistent: a key that is present all the time is seen exactly once, a key that comes or goes meanwhile is seen at
-            /// most once; each value is one that the key had during the walk. The iterator holds back no memory, and may cross threads.
+            /// Weakly consistent: a key that is present all the time is seen exactly once, a key
+            /// that comes or goes meanwhile is seen at most once; each value is one that the key
+            /// had during the walk. The iterator holds back no memory, and may cross threads.
             #[doc(alias = "scan")]
             pub fn iter(&self) -> Iter<'_, K, V, S> {
                 let $this = self;
@@ -291,10 +309,12 @@ macro_rules! operations {
                 $way.map.core.capacity()
             }
 
-            /// Makes room for `additional` entries more, so that inserting them does not grow the map.
+            /// Makes room for `additional` entries more, so that inserting them does not grow the
+            /// map.
             ///
             /// # Panics
-            /// If the memory cannot be had; [`try_reserve`](Self::try_reserve) returns an error instead.
+            /// If the memory cannot be had; [`try_reserve`](Self::try_reserve) returns an error
+            /// instead.
             pub fn reserve(&self, additional: usize) {
                 let $this = self;
                 granted($way.try_reserve(additional));
@@ -309,7 +329,8 @@ macro_rules! operations {
                 $way.try_reserve(additional)
             }
 
-            /// Moves to the smallest table that holds the entries, and gives the larger one back, unless the memory for the smaller one cannot be had.
+            /// Moves to the smallest table that holds the entries, and gives the larger one back,
+            /// unless the memory for the smaller one cannot be had.
             pub fn shrink_to_fit(&self) {
                 let $this = self;
                 $way.shrink_to_fit();
@@ -327,14 +348,16 @@ macro_rules! operations {
                 $way.map.core.stats()
             }
 
-            /// Frees tables that this seat has left behind and nobody can be inside of any more. The map does so by itself, in small steps; this
-            /// is for who wants the memory back now. Does nothing while the seat is inside: by a guard, or inside of a closure.
+            /// Frees tables that this seat has left behind and nobody can be inside of any more.
+            /// The map does so by itself, in small steps; this is for who wants the memory back
+            /// now. Does nothing while the seat is inside: by a guard, or inside of a closure.
             pub fn flush(&self) {
                 let $this = self;
                 $way.access.release();
             }
 
-            /// The same operations, with an [`AllocError`] where these panic because memory is needed and cannot be had.
+            /// The same operations, with an [`AllocError`] where these panic because memory is
+            /// needed and cannot be had.
             ///
             /// ```
             /// let map = quintet::CopyMap::<u32, u32>::new();

@@ -3,7 +3,7 @@
 //! | Room | Holds |
 //! |---|---|
 //! | `plain` | [`Plain`], and how an entry lies in words |
-//! | `bucket` | a header and its lanes: versioned reads and writes |
+//! | `bucket` | a header and its lanes, which lie apart: versioned reads and writes |
 //! | `table` | one table: homes, ways, lists |
 //! | `seek` | looking for a key in it |
 //! | `owner` | changing it, with the lock |
@@ -68,11 +68,15 @@ use builder::Settings;
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 
-/// A concurrent map whose keys and values are plain data, up to 48 bytes together, and lie in the table itself.
+/// A concurrent map whose keys and values are plain data, up to 48 bytes together, and lie in the
+/// table itself.
 ///
 /// # When to use
-/// Small keys and small values without pointers, read and written by many threads: positions, prices, sessions by id, sizes by digest. A hit is one cache line, or two that are adjacent, and no entry
-/// is allocated. Values go in and come out by copy. If key and value are a word each, and counting is what you do, `WordMap` counts without a lock; if values own memory, use a table of items.
+/// Small keys and small values without pointers, read and written by many threads: positions,
+/// prices, sessions by id, sizes by digest. A hit is a header, a word of which eight share a line,
+/// and the line of its entry, or two that are adjacent; no entry is allocated. Values go in and
+/// come out by copy. If key and value are a word each, and counting is what you do, `WordMap`
+/// counts without a lock; if values own memory, use a table of items.
 ///
 /// # Example
 /// ```
@@ -99,24 +103,34 @@ use std::marker::PhantomData;
 /// ```
 ///
 /// # Consistency
-/// Every operation on one key is linearizable, those with a closure too; a value is never seen half-written. `iter`, `retain`, `clear` and `drain` walk while others write; each says what it guarantees.
-/// `len` is exact when nobody writes.
+/// Every operation on one key is linearizable, those with a closure too; a value is never seen
+/// half-written. `iter`, `retain`, `clear` and `drain` walk while others write; each says what it
+/// guarantees. `len` is exact when nobody writes.
 ///
 /// # Progress
-/// `get` takes no lock, also while the map grows. A copy that meets a writer on its very bucket is made again; after 64 attempts the reader takes the writers' lock of that shard. Overwriting a value
-/// that lies in one word of 8 bytes disturbs no reader. A reader takes the lock, too, where a key's hash collides with those of hundreds of others. Writers of one shard wait for each other; no user code runs under a
-/// lock. Closures given to `update` and its kin may run more than once.
+/// `get` takes no lock, also while the map grows. A copy that meets a writer on its very bucket is
+/// made again; after 64 attempts the reader takes the writers' lock of that shard. Overwriting a
+/// value that lies in one word of 8 bytes disturbs no reader. A reader takes the lock, too, where a
+/// key's hash collides with those of hundreds of others. Writers of one shard wait for each other;
+/// no user code runs under a lock. Closures given to `update` and its kin may run more than once.
 ///
 /// # Growth
-/// Up to 288 entries the map moves at once. Beyond, growth is spread over the changes: each moves 16 buckets, or, before that, touches a page of the new table. There are never more than two tables in use.
+/// Up to 384 entries the map moves at once. Beyond, growth is spread over the changes: each moves
+/// 16 buckets, or, before that, touches a page of the new table. There are never more than two
+/// tables in use.
 ///
 /// # Memory
-/// For `u64` to `u64` a lane takes 21 bytes, of which 0.37 to 0.75 are used while the map grows: 28 to 57 bytes per entry. Removing gives memory back. Nothing is retired but tables: overwriting and removing
-/// leave nothing behind, whoever reads meanwhile. An iterator holds nothing back; a guard holds back the tables that the map leaves meanwhile.
+/// For `u64` to `u64` a lane takes 18 bytes; 0.37 to 0.75 of them are used while the map grows: 24
+/// to 48 bytes per entry. Below some thousand entries a smaller share may be used, since small
+/// tables grow by four. Removing gives memory back. Nothing is retired but tables: overwriting and
+/// removing leave nothing behind, whoever reads meanwhile. An iterator holds nothing back; a guard
+/// holds back the tables that the map leaves meanwhile.
 ///
 /// # Panics
-/// A panic of `Hash`, `Eq` or a closure goes through, and leaves the map as if the operation had not begun. If memory is needed and cannot be had, operations panic, except
-/// [`try_reserve`](Self::try_reserve) and those of [`fallible`](Self::fallible). Key and value of more than 48 bytes together do not compile:
+/// A panic of `Hash`, `Eq` or a closure goes through, and leaves the map as if the operation had
+/// not begun. If memory is needed and cannot be had, operations panic, except
+/// [`try_reserve`](Self::try_reserve) and those of [`fallible`](Self::fallible). Key and value of
+/// more than 48 bytes together do not compile:
 ///
 /// ```compile_fail
 /// quintet::CopyMap::<u64, [u8; 41]>::new().insert(1, [0; 41]);
@@ -164,7 +178,8 @@ impl<K: Plain, V: Plain> CopyMap<K, V> {
 
 impl<K: Plain, V: Plain, S> CopyMap<K, V, S> {
     const_where_possible! {
-        /// An empty map with a hasher of one's own. One without a random key lets those who choose the keys make them collide.
+        /// An empty map with a hasher of one's own. One without a random key lets those who choose
+        /// the keys make them collide.
         pub fn with_hasher(hasher: S) -> Self {
             Self { core: Core::new(Settings::usual::<K, V>(), hasher), types: PhantomData }
         }

@@ -1,8 +1,11 @@
 //! What each operation does, for every way in: the one body of each.
 //!
-//! **O1.** An operation by the table itself enters and leaves on the calling thread's seat, one by a handle on its own, one by a guard is inside already. Its body is the same.
-//! **O2.** Whatever takes something away, or replaces what is there, needs no memory: it cannot fail, and has no fallible form.
-//! **O3.** User code runs while no lock is held (C2). What it does to the map is seen as another thread's doing would be: the operation looks again.
+//! **O1.** An operation by the table itself enters and leaves on the calling thread's seat, one by
+//! a handle on its own, one by a guard is inside already. Its body is the same.
+//! **O2.** Whatever takes something away, or replaces what is there, needs no memory: it cannot
+//! fail, and has no fallible form.
+//! **O3.** User code runs while no lock is held (`core` C2). What it does to the map is seen as
+//! another thread's doing would be: the operation looks again.
 
 use super::CopyMap;
 use super::core::Core;

@@ -1,9 +1,9 @@
-//! Changing one table, for the owner of the shard's lock (L1).
+//! Changing one table, for the owner of the shard's lock (`shard` L1).
 
+use super::bucket::{Header, tag_of};
 use super::plain::{Entry, Plain};
-use super::seek::{Met, Place, Trace};
-use super::shard::Shard;
-use super::table::{Table, tag_of};
+use super::seek::{Met, Near, Place, Trace};
+use super::table::Table;
 use crate::region::AllocError;
 use crate::sync::Ordering;
 
@@ -24,9 +24,19 @@ impl<K: Plain, V: Plain> Table<K, V> {
     /// Whether all is as the trace says.
     #[inline(always)]
     pub(super) fn is_as(&self, hash: u64, trace: &Trace) -> bool {
-        let mut headers = trace.headers().enumerate();
-        headers.all(|(step, header)| self.bucket_on_way(hash, step).own_header() == header)
+        (0..trace.steps())
+            .all(|step| self.bucket_on_way(hash, step).own_header() == trace.header(step))
             && trace.list.is_none_or(|version| self.spill(hash).version() == version)
+    }
+
+    /// Whether the buckets that decide are as they were seen near home.
+    #[inline(always)]
+    pub(super) fn is_as_near(&self, hash: u64, near: &Near) -> bool {
+        // Of an entry that was met its own bucket decides (`at_home` H1), of an absent key all of
+        // them.
+        let from = if near.met.is_some() { near.last } else { 0 };
+        (from..=near.last)
+            .all(|step| self.bucket_on_way(hash, step).own_header() == near.headers[step])
     }
 
     /// Replaces the value of an entry that is still there.
@@ -44,97 +54,91 @@ impl<K: Plain, V: Plain> Table<K, V> {
         let steps = match place {
             Place::Lane { step, lane } => {
                 self.bucket_on_way(hash, step).clear(lane);
-                self.count_lane_out(self.shard(hash));
                 step
             }
             Place::Slot(slot) => {
                 self.spill(hash).clear(slot);
-                self.reach
+                self.reach()
             }
         };
         self.count_passed(hash, steps, false);
     }
 
-    /// A lane of a shard's range is free again.
+    /// Fills a lane that is free by this header.
     #[inline(always)]
-    pub(super) fn count_lane_out(&self, shard: &Shard) {
-        shard.set_used(self.plan().id, shard.used(self.plan().id).saturating_sub(1));
-    }
-
-    /// Fills a free lane. Returns how many lanes of the shard's range are used then.
-    #[inline(always)]
-    fn fill(&self, shard: &Shard, number: usize, lane: usize, hash: u64, entry: &Entry) -> usize {
-        if let Some(hashes) = &self.hashes {
+    fn fill(&self, number: usize, header: Header, lane: usize, hash: u64, entry: &Entry) {
+        if self.plan().small {
             // ORDERING: Relaxed: read under the same lock.
-            hashes[number * Self::LANES + lane].store(hash, Ordering::Relaxed);
+            self.hash_of(number, lane).store(hash, Ordering::Relaxed);
         }
-        self.bucket(number).fill(lane, tag_of(hash), entry);
-        let used = shard.used(self.plan().id) + 1;
-        shard.set_used(self.plan().id, used);
-        used
+        self.bucket(number).fill(header, lane, tag_of(hash), entry);
     }
 
-    /// Puts in an entry whose key is absent, if there is a lane at its home.
+    /// Puts in an entry whose key is absent, if there is a lane at its home, which has this header.
     #[inline(always)]
-    pub(super) fn put_at_home(&self, shard: &Shard, hash: u64, entry: &Entry) -> Option<usize> {
+    pub(super) fn put_at_home(&self, header: Header, hash: u64, entry: &Entry) -> Option<()> {
         let home = self.home(hash);
-        let bucket = self.bucket(home);
-        let lane = bucket.free_lane(bucket.own_header())?;
-        Some(self.fill(shard, home, lane, hash, entry))
+        let lane = self.bucket(home).free_lane(header)?;
+        self.fill(home, header, lane, hash, entry);
+        Some(())
     }
 
+    /// One more, or one less, has passed the buckets of so many steps (`table` T1).
     #[inline(always)]
-    fn count_passed(&self, hash: u64, steps: usize, more: bool) {
+    pub(super) fn count_passed(&self, hash: u64, steps: usize, more: bool) {
         for step in 0..steps {
             self.bucket_on_way(hash, step).count_passed(more);
         }
     }
 
-    /// Puts in an entry whose key is absent. Returns how many lanes of the shard's range are used then; `None` if it has gone to the list.
+    /// Puts in an entry whose key is absent. False if it has gone to the list.
     #[inline(always)]
-    pub(super) fn put(&self, hash: u64, entry: &Entry) -> Result<Option<usize>, AllocError> {
-        for step in 0..self.reach {
+    pub(super) fn put(&self, hash: u64, entry: &Entry) -> Result<bool, AllocError> {
+        for step in 0..self.reach() {
             let number = self.on_way(self.home(hash), step);
             let bucket = self.bucket(number);
-            let Some(lane) = bucket.free_lane(bucket.own_header()) else { continue };
-            // T1: in this order.
+            let header = bucket.own_header();
+            let Some(lane) = bucket.free_lane(header) else { continue };
+            // `table` T1: in this order.
             self.count_passed(hash, step, true);
-            let used = self.fill(self.shard(hash), number, lane, hash, entry);
-            return Ok(Some(used));
+            self.fill(number, header, lane, hash, entry);
+            return Ok(true);
         }
         self.spill(hash).push(hash, entry)?;
-        self.count_passed(hash, self.reach, true);
-        Ok(None)
+        self.count_passed(hash, self.reach(), true);
+        Ok(false)
     }
 
-    /// Puts in an entry that was moved, without counting its lane: at its home, as a rule. False if it has gone elsewhere, and was counted.
+    /// Puts in an entry that was moved: at its home, as a rule.
     #[inline(always)]
-    pub(super) fn put_moved(&self, hash: u64, entry: &Entry) -> Result<bool, AllocError> {
+    pub(super) fn put_moved(&self, hash: u64, entry: &Entry) -> Result<(), AllocError> {
         let bucket = self.bucket(self.home(hash));
+        let header = bucket.own_header();
         // A small table keeps hashes besides.
-        match bucket.free_lane(bucket.own_header()) {
-            Some(lane) if self.hashes.is_none() => {
-                bucket.fill(lane, tag_of(hash), entry);
-                Ok(true)
+        match bucket.free_lane(header) {
+            Some(lane) if !self.plan().small => {
+                bucket.fill(header, lane, tag_of(hash), entry);
+                Ok(())
             }
-            _ => self.put(hash, entry).map(|_| false),
+            _ => self.put_further(hash, entry),
         }
     }
 
-    /// Counts lanes that [`put_moved`](Self::put_moved) has filled.
-    pub(super) fn count_lanes_in(&self, shard: &Shard, lanes: usize) {
-        shard.set_used(self.plan().id, shard.used(self.plan().id) + lanes);
+    #[cold]
+    #[inline(never)]
+    fn put_further(&self, hash: u64, entry: &Entry) -> Result<(), AllocError> {
+        self.put(hash, entry).map(drop)
     }
 
-    /// All entries of a small table, with their hashes (T5).
+    /// All entries of a small table, with their hashes (`table` T5).
     pub(super) fn all(&self) -> Vec<(u64, Entry)> {
         let mut all = Vec::new();
-        let hashes = self.hashes.iter().flat_map(|hashes| hashes.chunks_exact(Self::LANES));
-        for (number, hashes) in hashes.enumerate() {
+        for number in 0..self.buckets() {
             let bucket = self.bucket(number);
             for lane in bucket.used(bucket.own_header()) {
                 // ORDERING: Relaxed: written under the same lock.
-                all.push((hashes[lane].load(Ordering::Relaxed), bucket.own_entry(lane)));
+                let hash = self.hash_of(number, lane).load(Ordering::Relaxed);
+                all.push((hash, bucket.own_entry(lane)));
             }
         }
         let (mut from, mut one) = (0, [(0, 0, Entry::default())]);

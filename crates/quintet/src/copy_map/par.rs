@@ -1,7 +1,8 @@
 //! Walking over a map by several threads at once (feature `rayon`).
 //!
-//! **R1.** A walk goes through the hashes in order, whatever the tables do (I1). Ranges of hashes are walks of their own: each hash belongs to one of them, so that what
-//! holds for one walk holds for all together.
+//! **R1.** A walk goes through the hashes in order, whatever the tables do (`iter` I1). Ranges of
+//! hashes are walks of their own: each hash belongs to one of them, so that what holds for one walk
+//! holds for all together.
 
 use super::iter::Iter;
 use super::{CopyMap, Handle, Plain};

@@ -5,24 +5,29 @@
 //!        [ key ...... | value ......... | zero ............ ]
 //! ```
 //!
-//! **P1.** The bytes of a key and of a value are all there are: no padding, so that every one of them has a value and may lie in an integer.
-//! **P2.** A key or a value is made only of words that one entry had at one moment: then they are the bytes of a `K` and of a `V` that somebody has put there. So a type of
-//! which not every bit pattern is a value, as `bool`, is as good as any.
-//! **P3.** A copy of a key equals the key (`Eq` is reflexive, and keys are `Copy`): equal bytes are equal keys. The opposite need not hold.
+//! **P1.** The bytes of a key and of a value are all there are: no padding, so that every one of
+//! them has a value and may lie in an integer.
+//! **P2.** A key or a value is made only of words that one entry had at one moment: then they are
+//! the bytes of a `K` and of a `V` that somebody has put there. So a type of which not every bit
+//! pattern is a value, as `bool`, is as good as any.
+//! **P3.** A copy of a key equals the key (`Eq` is reflexive, and keys are `Copy`): equal bytes are
+//! equal keys. The opposite need not hold.
 
-use super::bucket::{BUCKET_WORDS, MOST_LANES};
+use super::bucket::MOST_LANES;
 use crate::sync::MODEL;
 use std::marker::PhantomData;
 use std::num::NonZero;
 
 /// Data that may be copied byte by byte while others write, and put together afterwards.
 ///
-/// Implemented for integers, floats, `bool`, `char`, `()`, non-zero integers, arrays of plain data, and tuples of two to four numbers of one type. For a struct of one's
-/// own there is [`plain!`](crate::plain); behind the feature `bytemuck`, [`NoUninit`](crate::copy_map::NoUninit) wraps what is `bytemuck::NoUninit`.
+/// Implemented for integers, floats, `bool`, `char`, `()`, non-zero integers, arrays of plain data,
+/// and tuples of two to four numbers of one type. For a struct of one's own there is
+/// [`plain!`](crate::plain); behind the feature `bytemuck`, [`NoUninit`](crate::copy_map::NoUninit)
+/// wraps what is `bytemuck::NoUninit`.
 ///
 /// # Safety
-/// The type has no padding and no other bytes without a value (as a `MaybeUninit` has), and holds no pointer or reference: its bytes go through integers, which
-/// carry no provenance.
+/// The type has no padding and no other bytes without a value (as a `MaybeUninit` has), and holds
+/// no pointer or reference: its bytes go through integers, which carry no provenance.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not plain data",
     note = "for a struct of your own, declare it inside of `quintet::plain! {{ .. }}`"
@@ -58,7 +63,8 @@ macro_rules! plain_tuples {
 }
 plain_tuples! { u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 }
 
-/// Declares structs of plain data, and checks that they are: every field is, and there is no padding.
+/// Declares structs of plain data, and checks that they are: every field is, and there is no
+/// padding.
 ///
 /// ```
 /// quintet::plain! {
@@ -79,7 +85,8 @@ plain_tuples! { u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64 }
 /// assert_eq!(places.get(&7).unwrap().floor, 3);
 /// ```
 ///
-/// A struct with padding does not compile; fill the gap with a field, or put the fields in another order.
+/// A struct with padding does not compile; fill the gap with a field, or put the fields in another
+/// order.
 ///
 /// ```compile_fail
 /// quintet::plain! {
@@ -137,8 +144,9 @@ macro_rules! plain {
 #[repr(transparent)]
 pub struct NoUninit<T>(pub T);
 
-// SAFETY: `NoUninit` promises that no byte is without a value. It does not exclude pointers by name, but a pointer has provenance, and may not be turned into bytes: bytemuck
-// implements it for none.
+// SAFETY: `NoUninit` promises that no byte is without a value. It does not exclude pointers by
+// name, but a pointer has provenance, and may not be turned into bytes: bytemuck implements it for
+// none.
 #[cfg(feature = "bytemuck")]
 unsafe impl<T: bytemuck::NoUninit + Send> Plain for NoUninit<T> {}
 
@@ -164,19 +172,8 @@ impl<K: Plain, V: Plain> Shape<K, V> {
         if Self::BYTES == 0 { 1 } else { Self::BYTES.div_ceil(8) }
     };
 
-    /// Words of a bucket: of the sizes that divide or fill cache lines the one that takes least for a lane.
-    pub(super) const BUCKET: usize = match Self::WORDS {
-        1 => BUCKET_WORDS / 4,
-        2 | 3 => BUCKET_WORDS / 2,
-        _ => BUCKET_WORDS,
-    };
-
-    /// Lanes of a bucket, beside its header. One under a model checker, so that buckets are full sooner.
-    pub(super) const LANES: usize = {
-        let fit = (Self::BUCKET - 1) / Self::WORDS;
-        let fit = if fit > MOST_LANES { MOST_LANES } else { fit };
-        if MODEL { 1 } else { fit }
-    };
+    /// Lanes of a bucket. One under a model checker, so that buckets are full sooner.
+    pub(super) const LANES: usize = if MODEL { 1 } else { MOST_LANES };
 
     /// The words with bytes of the value: from here to [`WORDS`](Self::WORDS).
     pub(super) const VALUE_FROM: usize = Self::KEY / 8;
@@ -253,11 +250,7 @@ impl<K: Plain, V: Plain> Shape<K, V> {
 mod tests {
     use super::*;
 
-    fn round_trip<K: Plain + PartialEq, V: Plain + PartialEq>(
-        key: K,
-        value: V,
-        lanes_of_words: (usize, usize, usize),
-    ) {
+    fn round_trip<K: Plain + PartialEq, V: Plain + PartialEq>(key: K, value: V, words: usize) {
         type S<K, V> = Shape<K, V>;
         let entry = S::<K, V>::pack(key, value);
         // SAFETY: just packed, here and below.
@@ -265,24 +258,22 @@ mod tests {
         // SAFETY: as above.
         assert!(unsafe { S::<K, V>::value(&entry) } == value);
         assert!(S::<K, V>::same_key(&entry, &entry) && S::<K, V>::same(&entry, &entry));
-        let shape = (S::<K, V>::LANES, S::<K, V>::WORDS, S::<K, V>::BUCKET);
-        assert_eq!(shape, lanes_of_words);
-        assert!(S::<K, V>::LANES * S::<K, V>::WORDS < S::<K, V>::BUCKET);
+        assert_eq!(S::<K, V>::WORDS, words);
     }
 
     #[test]
     fn entries_of_all_sizes_come_out_as_they_went_in() {
-        round_trip(1u32, 2u32, (3, 1, 4));
-        round_trip((), (), (3, 1, 4));
-        round_trip(true, 'x', (3, 1, 4));
-        round_trip(1u64, u64::MAX, (3, 2, 8));
-        round_trip([7u8; 9], 3u8, (3, 2, 8));
-        round_trip([7u8; 16], 1u64, (2, 3, 8));
-        round_trip(1u128, 9u32, (2, 3, 8));
-        round_trip(5u64, [1u64, 2, 3], (3, 4, 16));
-        round_trip(5u64, [1u64; 4], (3, 5, 16));
-        round_trip([1u8; 20], [2u8; 28], (2, 6, 16));
-        round_trip((1.5f64, 2.5), (1i32, 2, 3, 4), (3, 4, 16));
+        round_trip(1u32, 2u32, 1);
+        round_trip((), (), 1);
+        round_trip(true, 'x', 1);
+        round_trip(1u64, u64::MAX, 2);
+        round_trip([7u8; 9], 3u8, 2);
+        round_trip([7u8; 16], 1u64, 3);
+        round_trip(1u128, 9u32, 3);
+        round_trip(5u64, [1u64, 2, 3], 4);
+        round_trip(5u64, [1u64; 4], 5);
+        round_trip([1u8; 20], [2u8; 28], 6);
+        round_trip((1.5f64, 2.5), (1i32, 2, 3, 4), 4);
     }
 
     #[test]

@@ -1,13 +1,26 @@
-//! Looking for a key in one table (T2), and at whole buckets. Nobody here holds a lock while user code runs.
+//! Looking for a key in one table (`table` T2), and at whole buckets. Nobody here holds a lock
+//! while user code runs.
 
-use super::bucket::{Bucket, Disturbed, Header, MOST_LANES};
+use super::bucket::{Bucket, Disturbed, Header, MOST_LANES, tag_of};
 use super::plain::{Entry, Plain, Shape};
-use super::table::{Table, tag_of};
-use crate::sync::prefetch::prefetch_read;
+use super::table::Table;
 use crate::sync::{Backoff, MODEL};
 
 /// Looks at a bucket that writers disturb, before a reader takes their lock.
 const PATIENCE: usize = if MODEL { 1 } else { 64 };
+
+/// Steps of a way that the usual case goes: those within the group of home, whose headers share a
+/// line.
+pub(super) const NEAR: usize = 8;
+
+/// What was seen on the first steps of a way that ends there.
+pub(super) struct Near {
+    pub(super) headers: [Header; NEAR],
+    /// The step where it ends.
+    pub(super) last: usize,
+    /// The lane there that has the key.
+    pub(super) met: Option<(usize, Entry)>,
+}
 
 /// Where an entry lies.
 #[derive(Clone, Copy, Debug)]
@@ -52,9 +65,16 @@ impl Trace {
         self.steps += 1;
     }
 
+    /// How many headers there are.
     #[inline(always)]
-    pub(super) fn headers(&self) -> impl Iterator<Item = Header> + '_ {
-        self.near.iter().chain(&self.far).copied().take(self.steps)
+    pub(super) fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// That of a step.
+    #[inline(always)]
+    pub(super) fn header(&self, step: usize) -> Header {
+        self.near.get(step).copied().unwrap_or_else(|| self.far[step - self.near.len()])
     }
 }
 
@@ -63,16 +83,42 @@ impl<K: Plain, V: Plain> Table<K, V> {
     #[inline(always)]
     pub(super) fn glance(&self, hash: u64, same: impl Fn(&K) -> bool) -> Option<Option<V>> {
         let bucket = self.bucket(self.home(hash));
-        if Bucket::<K, V>::BYTES > 64 {
-            prefetch_read(bucket.address().wrapping_add(64));
-        }
+        // Both lines at once. One who misses asks for its lanes in vain, but waits for nothing.
+        bucket.prefetch(false);
         let (header, met) = self.ask(bucket, hash, &same).ok()?;
         match met {
-            // SAFETY: packed by whoever filled the lane, and read at one moment (P2).
+            // SAFETY: packed by whoever filled the lane, and read at one moment (`plain` P2).
             Some((_, entry)) => Some(Some(unsafe { Shape::<K, V>::value(&entry) })),
-            None if header.is_passed() || self.is_left() => None,
+            None if header.is_passed() => self.glance_near(hash, &same),
+            None if self.is_left() => None,
             None => Some(None),
         }
+    }
+
+    /// The same on the first steps of the way.
+    #[inline(never)]
+    fn glance_near(&self, hash: u64, same: &impl Fn(&K) -> bool) -> Option<Option<V>> {
+        match self.ask_near(hash, same)?.met {
+            // SAFETY: as in `glance`.
+            Some((_, entry)) => Some(Some(unsafe { Shape::<K, V>::value(&entry) })),
+            None if self.is_left() => None,
+            None => Some(None),
+        }
+    }
+
+    /// Asks the buckets of the first steps for a key. `None`: that does not decide, or a writer is
+    /// at work.
+    #[inline(always)]
+    pub(super) fn ask_near(&self, hash: u64, same: &impl Fn(&K) -> bool) -> Option<Near> {
+        let mut headers = [Header::NONE; NEAR];
+        for (last, place) in headers.iter_mut().enumerate().take(self.reach()) {
+            let (header, met) = self.ask(self.bucket_on_way(hash, last), hash, same).ok()?;
+            *place = header;
+            if met.is_some() || !header.is_passed() {
+                return Some(Near { headers, last, met });
+            }
+        }
+        None
     }
 
     /// Asks one bucket for a key: its header, and the lane with the key.
@@ -86,17 +132,18 @@ impl<K: Plain, V: Plain> Table<K, V> {
         let header = bucket.header();
         for lane in bucket.lanes_of(header, tag_of(hash)) {
             let entry = bucket.read(header, lane)?;
-            // SAFETY: packed by whoever filled the lane, and read at one moment (P2).
+            // SAFETY: packed by whoever filled the lane, and read at one moment (`plain` P2).
             let key = unsafe { Shape::<K, V>::key(&entry) };
             if same(&key) {
                 return Ok((header, Some((lane, entry))));
             }
         }
-        // Nothing was read, so that it does not matter whether a writer is at work: an overwrite changes no tag.
+        // Nothing was read, so that it does not matter whether a writer is at work: an overwrite
+        // changes no tag.
         Ok((header, None))
     }
 
-    /// The same with patience, and at last with the lock (L1: user code runs after it).
+    /// The same with patience, and at last with the lock (`shard` L1: user code runs after it).
     #[inline(always)]
     fn ask_patiently(
         &self,
@@ -136,7 +183,7 @@ impl<K: Plain, V: Plain> Table<K, V> {
         (header, entries.into_iter().find(|(_, entry)| is_same(entry)))
     }
 
-    /// Goes the way of a key (T2). If it is not met, the trace says why.
+    /// Goes the way of a key (`table` T2). If it is not met, the trace says why.
     #[inline(always)]
     pub(super) fn seek(
         &self,
@@ -144,7 +191,7 @@ impl<K: Plain, V: Plain> Table<K, V> {
         same: &impl Fn(&K) -> bool,
         trace: &mut Trace,
     ) -> Option<Met> {
-        for step in 0..self.reach {
+        for step in 0..self.reach() {
             let bucket = self.bucket_on_way(hash, step);
             let (header, met) = self.ask_patiently(bucket, hash, same);
             if let Some((lane, entry)) = met {
@@ -164,7 +211,8 @@ impl<K: Plain, V: Plain> Table<K, V> {
         Trace::new(Header::NONE)
     }
 
-    /// Looks for a key in the list of its shard, some at a time: user code runs when the lock is free again.
+    /// Looks for a key in the list of its shard, some at a time: user code runs when the lock is
+    /// free again.
     #[cold]
     #[inline(never)]
     fn seek_in_list(
@@ -239,9 +287,9 @@ impl<K: Plain, V: Plain> Table<K, V> {
 
     /// The first buckets of the groups behind that of a home, as far as a way goes.
     pub(super) fn groups_behind(&self, home: usize) -> impl Iterator<Item = usize> + '_ {
-        let start = home & !self.group;
-        (self.group + 1..self.reach)
-            .step_by(self.group + 1)
+        let start = home & !self.group();
+        (self.group() + 1..self.reach())
+            .step_by(self.group() + 1)
             .map(move |step| self.on_way(start, step))
     }
 

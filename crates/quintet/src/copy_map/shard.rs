@@ -1,13 +1,16 @@
 //! The locks of the writers.
 //!
-//! **L1.** Whoever changes a bucket or a list holds the lock of its shard, or is alone with the table. A thread holds one such lock at a time, and runs no user code meanwhile: nobody
-//! waits for itself, and nobody crosswise.
-//! **L2.** The shard of a hash is its top bits: a contiguous range of the buckets of every table. Tables that are not small share one row of shards; a small one has a shard of its own,
-//! whose owner makes sure that its table is still the root.
-//! **L3.** What a shard counts is written under its lock and read by anybody: exact when nobody writes.
+//! **L1.** Whoever changes a bucket or a list holds the lock of its shard, or is alone with the
+//! table. A thread holds one such lock at a time, and runs no user code meanwhile: nobody waits for
+//! itself, and nobody crosswise.
+//! **L2.** The shard of a hash is its top bits: a contiguous range of the buckets of every table.
+//! Tables that are not small share one row of shards; a small one has a shard of its own, whose
+//! owner makes sure that its table is still the root.
+//! **L3.** What a shard counts is written under its lock and read by anybody: exact when nobody
+//! writes.
 
 use crate::sync::prefetch::prefetch_write;
-use crate::sync::{Arc, AtomicU64, AtomicUsize, CachePadded, Mutex, MutexGuard, Ordering};
+use crate::sync::{Arc, AtomicUsize, CachePadded, Mutex, MutexGuard, Ordering};
 
 /// The shards of a table.
 pub(super) type Row = Arc<Box<[CachePadded<Shard>]>>;
@@ -25,21 +28,11 @@ pub(super) struct Shard {
     live: AtomicUsize,
     /// Removals so far.
     removed: AtomicUsize,
-    /// The table whose lanes are counted.
-    table: AtomicU64,
-    /// The lanes of that table that are used in this shard's range.
-    used: AtomicUsize,
 }
 
 impl Shard {
     fn new() -> Self {
-        Self {
-            lock: Mutex::new(()),
-            live: AtomicUsize::new(0),
-            removed: AtomicUsize::new(0),
-            table: AtomicU64::new(0),
-            used: AtomicUsize::new(0),
-        }
+        Self { lock: Mutex::new(()), live: AtomicUsize::new(0), removed: AtomicUsize::new(0) }
     }
 
     #[inline(always)]
@@ -65,14 +58,18 @@ impl Shard {
         self.live.store(entries, Ordering::Relaxed);
     }
 
-    /// Counts an entry in. The caller holds the lock, as for all that follows.
+    /// Counts an entry in, and says how many there are. The caller holds the lock, as for all that
+    /// follows.
     #[inline(always)]
-    pub(super) fn count_in(&self) {
+    pub(super) fn count_in(&self) -> usize {
         // ORDERING: Relaxed: one writer at a time (L1).
-        self.live.store(self.live.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let live = self.live.load(Ordering::Relaxed) + 1;
+        self.live.store(live, Ordering::Relaxed);
+        live
     }
 
-    /// Counts an entry out; true now and then, when it is worth asking whether the table has become too large: as a rule by a shard with no more than a `few` entries.
+    /// Counts an entry out; true now and then, when it is worth asking whether the table has become
+    /// too large: as a rule by a shard with no more than a `few` entries.
     #[inline(always)]
     pub(super) fn count_out(&self, few: usize) -> bool {
         // ORDERING: Relaxed, as in `count_in`.
@@ -81,23 +78,5 @@ impl Shard {
         let removed = self.removed.load(Ordering::Relaxed).wrapping_add(1);
         self.removed.store(removed, Ordering::Relaxed);
         removed % 32 == 0 && (live <= few || removed % 1024 == 0)
-    }
-
-    /// The lanes of a table that are used in this shard's range.
-    #[inline(always)]
-    pub(super) fn used(&self, table: u64) -> usize {
-        // ORDERING: Relaxed, as in `count_in`; for others an estimate.
-        let used = self.used.load(Ordering::Relaxed);
-        if self.table.load(Ordering::Relaxed) == table { used } else { 0 }
-    }
-
-    /// Says how many lanes of a table are used. A table that has been left is counted no more.
-    #[inline(always)]
-    pub(super) fn set_used(&self, table: u64, used: usize) {
-        // ORDERING: Relaxed, as in `count_in`.
-        if self.table.load(Ordering::Relaxed) <= table {
-            self.table.store(table, Ordering::Relaxed);
-            self.used.store(used, Ordering::Relaxed);
-        }
     }
 }

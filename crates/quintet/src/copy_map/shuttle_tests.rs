@@ -1,4 +1,5 @@
-//! Whole growths under shuttle: many schedules of many steps, from the smallest table, with four threads.
+//! Whole growths under shuttle: many schedules of many steps, from the smallest table, with four
+//! threads.
 
 use super::*;
 use crate::sync::{Arc, schedules, thread};

@@ -1,12 +1,17 @@
 //! Entries that find no lane within reach of their home: a list for each shard of a table.
 //!
-//! Needed where hashes collide: many keys with one hash, or a shard that has much more than its share while the table is far from full.
+//! Needed where hashes collide: many keys with one hash, or a shard that has much more than its
+//! share while the table is far from full.
 //!
-//! **X1.** The list is written and read under its shard's lock; the mutex around it is never waited for.
-//! **X2.** An entry stays in its slot while it is there; a slot that is free is used again. So who reads slot by slot, letting go of the lock in between, meets every entry that is
-//! there all the time.
-//! **X3.** `count` is 0 only if the list is empty. Who finds 0 finds what was done before the last entry left (Release, Acquire).
-//! **X4.** `version` grows with every entry that comes: while it is the same, an absent key is absent.
+//! **X1.** The list is written and read under its shard's lock; the mutex around it is never waited
+//! for.
+//! **X2.** An entry stays in its slot while it is there; a slot that is free is used again. So who
+//! reads slot by slot, letting go of the lock in between, meets every entry that is there all the
+//! time.
+//! **X3.** `count` is 0 only if the list is empty. Who finds 0 finds what was done before the last
+//! entry left (Release, Acquire).
+//! **X4.** `version` grows with every entry that comes: while it is the same, an absent key is
+//! absent.
 
 use super::plain::{Entry, Plain, Shape};
 use crate::region::AllocError;
@@ -85,7 +90,8 @@ impl<K: Plain, V: Plain> Spill<K, V> {
         Ok(())
     }
 
-    /// Entries from a slot on whose hash `wanted` agrees to, as many as there is place for, with slot and hash. Returns how many.
+    /// Entries from a slot on whose hash `wanted` agrees to, as many as there is place for, with
+    /// slot and hash. Returns how many.
     pub(super) fn some(
         &self,
         from: usize,

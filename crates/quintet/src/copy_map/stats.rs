@@ -8,7 +8,8 @@ use crate::reclaim::Visit;
 use crate::sync::Ordering;
 use std::hash::{BuildHasher, Hash};
 
-/// What a map holds and has done: from [`CopyMap::stats`](super::CopyMap::stats). Everything is an estimate while others write.
+/// What a map holds and has done: from [`CopyMap::stats`](super::CopyMap::stats). Everything is an
+/// estimate while others write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CopyMapStats {

@@ -1,4 +1,4 @@
-//! One table: buckets, and a list for each shard.
+//! One table: buckets, whose headers lie apart from their lanes, and a list for each shard.
 //!
 //! ```text
 //!   hash     [ shard | ............ ]                    its top bits
@@ -7,13 +7,18 @@
 //!   way of a key:  home, home ^ 1, ... home ^ 7 in its group · the same in the next group of the range · ... · the list of its shard
 //! ```
 //!
-//! **T1.** An entry lies on the way of its key, and stays at its place for as long as it is in the table. Every bucket before it on the way counts it as passed (B5), before it is there
+//! **T1.** An entry lies on the way of its key, and stays at its place for as long as it is in the
+//! table. Every bucket before it on the way counts it as passed (`bucket` B5), before it is there
 //! and until it is gone.
-//! **T2.** So who goes the way of a key up to a bucket that is not passed has met the key, if it was there all the time. Who does not meet it may say that it is absent: at some moment in
+//! **T2.** So who goes the way of a key up to a bucket that is not passed has met the key, if it
+//! was there all the time. Who does not meet it may say that it is absent: at some moment in
 //! between it was.
-//! **T3.** A key is in one place of one table at most, except while it is moved: then it is in the successor first (G2).
-//! **T4.** The way has no more than [`REACH`] buckets, and does not leave the shard's range. Who finds no lane on it goes to the list: a table is never full.
-//! **T5.** A small table keeps the hashes of its lanes, so that it can be left under its lock: no user code runs there.
+//! **T3.** A key is in one place of one table at most, except while it is moved: then it is in the
+//! successor first (`grow` G2).
+//! **T4.** The way has no more than [`REACH`] buckets, and does not leave the shard's range. Who
+//! finds no lane on it goes to the list: a table is never full.
+//! **T5.** A small table keeps the hashes of its lanes, so that it can be left under its lock: no
+//! user code runs there.
 
 use super::bucket::{Bucket, LINE_WORDS, Line};
 use super::plain::{Plain, Shape};
@@ -49,8 +54,6 @@ pub(super) struct Plan {
     pub(super) pages: Pages,
     /// The era before it was published.
     pub(super) birth: u64,
-    /// Tells the tables of a map apart; later ones have larger numbers.
-    pub(super) id: u64,
 }
 
 impl Plan {
@@ -60,16 +63,15 @@ impl Plan {
 
 /// One table. The first fields are read by every operation and never change.
 pub(super) struct Table<K, V> {
+    /// A word for each bucket. In a small table the hashes of its lanes are behind them (T5).
+    heads: Buffer<AtomicU64>,
+    /// The lanes of all buckets.
     lines: Buffer<Line>,
     /// Turns a hash into its home: the top `bits` of 63.
     shift: u32,
     shard_shift: u32,
     /// The buckets of a shard's range, less one.
     range: usize,
-    /// The buckets of a group, less one.
-    pub(super) group: usize,
-    /// Steps of a way.
-    pub(super) reach: usize,
     /// The lanes of one shard's range that may be used.
     share: usize,
     pub(super) shards: Row,
@@ -78,8 +80,6 @@ pub(super) struct Table<K, V> {
     /// The table that follows, set once.
     next: Link<Self>,
     pub(super) spills: Box<[Spill<K, V>]>,
-    /// By lane, of a small table (T5).
-    pub(super) hashes: Option<Box<[AtomicU64]>>,
     plan: Plan,
     pub(super) election: Election,
     touch: FirstTouch,
@@ -99,15 +99,16 @@ impl<K: Plain, V: Plain> Leave for Table<K, V> {
     }
 
     unsafe fn give_back(&mut self) -> bool {
+        if self.lines.bytes() > 0 {
+            // SAFETY: the caller's promise.
+            let last = unsafe { self.lines.give_back() };
+            if !last {
+                return false;
+            }
+        }
         // SAFETY: the caller's promise.
-        unsafe { self.lines.give_back() }
+        unsafe { self.heads.give_back() }
     }
-}
-
-/// The tag of a hash (B7): bits that decide on the home in very large tables only.
-#[inline(always)]
-pub(super) const fn tag_of(hash: u64) -> u8 {
-    (hash >> 18) as u8 | 0x80
 }
 
 impl<K, V> Table<K, V> {
@@ -127,28 +128,28 @@ impl<K: Plain, V: Plain> Table<K, V> {
         }
         debug_assert!(plan.small || plan.bits >= plan.shard_bits + GROUP_BITS);
         let buckets = 1usize.checked_shl(plan.bits).ok_or(AllocError::CapacityOverflow)?;
-        let words = buckets.checked_mul(Shape::<K, V>::BUCKET);
+        let words = buckets.checked_mul(Bucket::<K, V>::WORDS);
         let lines = words.ok_or(AllocError::CapacityOverflow)?.div_ceil(LINE_WORDS);
+        let hashes = if plan.small { buckets * Self::LANES } else { 0 };
+        let heads = Buffer::try_new(buckets + hashes, plan.pages)?;
         let lines = Buffer::try_new(lines, plan.pages)?;
         let range = (buckets >> plan.shard_bits) - 1;
         let chunks = if plan.small { 0 } else { buckets >> GROUP_BITS };
         let refused = |_| AllocError::OutOfMemory { bytes: chunks / 8 };
-        let hashes = || (0..buckets * Self::LANES).map(|_| AtomicU64::new(0)).collect();
         Ok(Box::new(Self {
-            touch: FirstTouch::of(&lines),
+            touch: FirstTouch::of_both(&heads, &lines),
+            heads,
             lines,
             shift: 63 - plan.bits,
             shard_shift: 63 - plan.shard_bits,
             range,
-            group: range.min(GROUP - 1),
-            reach: REACH.min(range + 1),
             share: ((range + 1) as f64 * Self::LANES as f64 * plan.max_load) as usize,
             shards,
             left: AtomicBool::new(false),
-            // SAFETY: only views of the map's domain lead here, and all that they find is used in their sections (M12).
+            // SAFETY: only views of the map's domain lead here, and all that they find is used in
+            // their sections (`link` M12).
             next: unsafe { Link::empty() },
             spills: (0..1usize << plan.shard_bits).map(|_| Spill::new()).collect(),
-            hashes: plan.small.then(hashes),
             plan,
             election: Election::new(),
             work: Work::try_new(chunks).map_err(refused)?,
@@ -175,10 +176,9 @@ impl<K: Plain, V: Plain> Table<K, V> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let hashes = self.hashes.as_ref().map_or(0, |hashes| hashes.len() * size_of::<u64>());
         let spills: usize =
             self.spills.iter().filter(|spill| spill.count() > 0).map(Spill::bytes).sum();
-        self.lines.bytes() + hashes + spills
+        self.heads.bytes() + self.lines.bytes() + spills
     }
 
     #[inline(always)]
@@ -189,7 +189,8 @@ impl<K: Plain, V: Plain> Table<K, V> {
     /// Whether entries are moved to the next table. If so, that one is there.
     #[inline(always)]
     pub(super) fn is_left(&self) -> bool {
-        // ORDERING: Acquire: partner is `leave`. Who has seen an entry moved away has seen the header that says so, which is behind the mover's look at this.
+        // ORDERING: Acquire: partner is `leave`. Who has seen an entry moved away has seen the
+        // header that says so, which is behind the mover's look at this.
         self.left.load(Ordering::Acquire)
     }
 
@@ -200,9 +201,9 @@ impl<K: Plain, V: Plain> Table<K, V> {
         self.left.store(true, Ordering::Release);
     }
 
-    /// Makes some of its memory present. False if all of it is, or will be soon (M10).
+    /// Makes some of its memory present. False if all of it is, or will be soon (`migrate` M10).
     pub(super) fn touch_ahead(&self) -> bool {
-        self.touch.step(&self.lines)
+        self.touch.step_both(&self.heads, &self.lines)
     }
 
     /// All shards of this table.
@@ -227,7 +228,8 @@ impl<K: Plain, V: Plain> Table<K, V> {
         (hash >> 1 >> self.shard_shift) as usize
     }
 
-    /// A hash as it is if that is of this shard, else one that is: a hash that is another one each time it is asked for must not lead into a foreign range (L1).
+    /// A hash as it is if that is of this shard, else one that is: a hash that is another one each
+    /// time it is asked for must not lead into a foreign range (`shard` L1).
     #[inline(always)]
     pub(super) fn hash_in(&self, shard: usize, hash: u64) -> u64 {
         let top = u64::MAX >> 1 >> self.shard_shift << self.shard_shift << 1;
@@ -252,15 +254,33 @@ impl<K: Plain, V: Plain> Table<K, V> {
     /// The bucket of a step on a way.
     #[inline(always)]
     pub(super) fn on_way(&self, home: usize, step: usize) -> usize {
-        let group = (home & !self.group).wrapping_add(step & !self.group);
-        home & !self.range | group & self.range | (home ^ step) & self.group
+        let group = self.group();
+        let start = (home & !group).wrapping_add(step & !group);
+        home & !self.range | start & self.range | (home ^ step) & group
+    }
+
+    /// The buckets of a group, less one.
+    #[inline(always)]
+    pub(super) fn group(&self) -> usize {
+        self.range.min(GROUP - 1)
+    }
+
+    /// Steps of a way (T4).
+    #[inline(always)]
+    pub(super) fn reach(&self) -> usize {
+        REACH.min(self.range + 1)
+    }
+
+    /// The hash of what is in a lane of a small table, for the owner of the lock (T5).
+    pub(super) fn hash_of(&self, number: usize, lane: usize) -> &AtomicU64 {
+        &self.heads[self.buckets() + number * Self::LANES + lane]
     }
 
     #[inline(always)]
     pub(super) fn bucket(&self, number: usize) -> Bucket<'_, K, V> {
         debug_assert!(number < self.buckets());
         // SAFETY: homes have `bits` bits, and ways stay within a range of buckets.
-        unsafe { Bucket::of(&self.lines, number) }
+        unsafe { Bucket::of(&self.heads, &self.lines, number) }
     }
 
     #[inline(always)]
@@ -271,29 +291,34 @@ impl<K: Plain, V: Plain> Table<K, V> {
     /// Asks the cache for the home of a hash.
     #[inline(always)]
     pub(super) fn prefetch(&self, hash: u64, write: bool) {
-        let first = self.bucket(self.home(hash)).address();
+        let bucket = self.bucket(self.home(hash));
         let ask = if write { prefetch_write } else { prefetch_read };
-        ask(first);
-        if Bucket::<K, V>::BYTES > 64 {
-            ask(first.wrapping_add(64));
-        }
+        ask(bucket.head());
+        bucket.prefetch(write);
     }
 }
 
 /// How full it is.
 impl<K: Plain, V: Plain> Table<K, V> {
-    /// Lanes that are used: an estimate while others write.
-    pub(super) fn used(&self) -> usize {
-        self.shards().map(|shard| shard.used(self.plan.id)).sum()
+    /// Entries of the map, if this is its only table: an estimate while others write.
+    pub(super) fn live(&self) -> usize {
+        self.shards().map(Shard::live).sum()
     }
 
-    /// With no more entries than that in a shard, the table may have become too large: twice an eighth of its share.
+    /// Lanes that are used, if this is the only table.
+    pub(super) fn used(&self) -> usize {
+        self.live().saturating_sub(self.spilled())
+    }
+
+    /// With no more entries than that in a shard, the table may have become too large: twice an
+    /// eighth of its share.
     #[inline(always)]
     pub(super) const fn few(&self) -> usize {
         self.range_lanes() / 4
     }
 
-    /// So much has gone to a list that a larger table would help; not while this one is less than half full (G7).
+    /// So much has gone to a list that a larger table would help; not while this one is less than
+    /// half full (`grow` G7).
     pub(super) fn is_crowded(&self, used: usize) -> bool {
         let some = self.range_lanes() / 8;
         used >= self.lanes() / 2 && self.spills.iter().any(|spill| spill.count() > some)
@@ -309,9 +334,10 @@ impl<K: Plain, V: Plain> Table<K, V> {
         (self.range + 1) * Self::LANES
     }
 
-    /// So many lanes of one shard's range are used that it is worth asking whether the table is full: now and then from its share on.
+    /// A shard has so many entries that it is worth asking whether the table is full: now and then
+    /// from its share on.
     #[inline(always)]
-    pub(super) const fn may_be_full(&self, used: usize) -> bool {
-        used > self.share && (used - self.share) % 8 == 1
+    pub(super) const fn may_be_full(&self, live: usize) -> bool {
+        live > self.share && (live - self.share) % 8 == 1
     }
 }

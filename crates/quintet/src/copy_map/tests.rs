@@ -91,7 +91,8 @@ fn is_whole(value: [u64; 3]) -> bool {
     value == halves(value[0])
 }
 
-/// Threads write to the same few keys, and to others so that the map grows and shrinks; nobody sees half an entry, or misses a key that stays.
+/// Threads write to the same few keys, and to others so that the map grows and shrinks; nobody sees
+/// half an entry, or misses a key that stays.
 #[test]
 fn nobody_sees_half_an_entry_or_misses_what_stays() {
     let map = CopyMap::<u64, [u64; 3]>::new();
@@ -211,7 +212,8 @@ impl Hash for Liar {
     }
 }
 
-/// The shard of an entry is the one whose lock is held, whatever its hash says when it is moved (G4).
+/// The shard of an entry is the one whose lock is held, whatever its hash says when it is moved
+/// (`grow` G4).
 #[test]
 fn hashes_that_change_lose_no_memory_and_tear_nothing() {
     let map = CopyMap::<Liar, [u64; 3]>::new();

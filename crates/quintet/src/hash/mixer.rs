@@ -1,15 +1,16 @@
 //! A seeded permutation of the 64-bit words.
 //!
-//! **M1.** For every seed, `unmix(mix(x)) == x` and `mix(unmix(y)) == y`: no two keys share a hash, so a table
-//! may store the hash *instead of* the key.
+//! **M1.** For every seed, `unmix(mix(x)) == x` and `mix(unmix(y)) == y`: no two keys share a hash,
+//! so a table may store the hash *instead of* the key.
 //! **M2.** Every bit of the key reaches every high bit of the hash, from which starts are taken.
 //!
-//! `x ^ a`, times `m`, `^ >> 32`, times a constant, `^ >> 29`, times `m`; both factors odd. A product carries bits up only, the shifts
-//! carry them down. With one product less, strided keys gave linear probing a mean displacement of 4 to 28 where
-//! random ones have 0.8; with these three none of 4,000 structured key sets exceeded 0.84.
-//! Every step has an inverse: a product by the factor's inverse modulo 2^64, a shift of `s` by shifts of `s`, `2s`, ...
-//! `a` and `m` come from the seed: who does not know it cannot choose keys that collide, and a table that
-//! suspects an attack takes another seed.
+//! `x ^ a`, times `m`, `^ >> 32`, times a constant, `^ >> 29`, times `m`; both factors odd. A
+//! product carries bits up only, the shifts carry them down. With one product less, strided keys
+//! gave linear probing a mean displacement of 4 to 28 where random ones have 0.8; with these three
+//! none of 4,000 structured key sets exceeded 0.84. Every step has an inverse: a product by the
+//! factor's inverse modulo 2^64, a shift of `s` by shifts of `s`, `2s`, ... `a` and `m` come from
+//! the seed: who does not know it cannot choose keys that collide, and a table that suspects an
+//! attack takes another seed.
 
 /// One permutation out of 2^64, chosen by a seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +23,8 @@ pub(crate) struct WordMixer {
 const MIDDLE: u64 = 0xd6e8_feb8_6659_fd93;
 const MIDDLE_INVERSE: u64 = inverse(MIDDLE);
 
-/// The inverse of an odd number modulo 2^64: each Newton step doubles the number of right bits, starting from 5.
+/// The inverse of an odd number modulo 2^64: each Newton step doubles the number of right bits,
+/// starting from 5.
 const fn inverse(odd: u64) -> u64 {
     let mut guess = odd.wrapping_mul(3) ^ 2;
     let mut right_bits = 5;
@@ -41,7 +43,8 @@ pub(crate) const fn spread(seed: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// A factor made of `word`. One with few or many ones would leave bits unmixed (M2): then the next is taken.
+/// A factor made of `word`. One with few or many ones would leave bits unmixed (M2): then the next
+/// is taken.
 pub(crate) const fn odd_factor(mut word: u64) -> u64 {
     while (word | 1).count_ones() < 24 || (word | 1).count_ones() > 40 {
         word = spread(word);
@@ -95,7 +98,8 @@ mod tests {
         }
     }
 
-    /// Each key bit flips each of the top 20 hash bits in between 35 and 65 percent of the cases (M2).
+    /// Each key bit flips each of the top 20 hash bits in between 35 and 65 percent of the cases
+    /// (M2).
     #[test]
     fn every_key_bit_reaches_the_high_bits() {
         for seed in 0..20 {
@@ -117,7 +121,8 @@ mod tests {
         }
     }
 
-    /// Keys in strides of every power of two probe linearly about as far as random keys do: 0.78 on average at this load.
+    /// Keys in strides of every power of two probe linearly about as far as random keys do: 0.78 on
+    /// average at this load.
     #[test]
     fn strided_keys_spread_over_the_starts() {
         let mixer = WordMixer::new(7);

@@ -5,9 +5,10 @@
 //! | [`mixer`] | [`WordMixer`]: a seeded permutation of the 64-bit words |
 //! | this page | where in a table a hash starts; random seeds |
 //!
-//! **H1.** The start comes from the *high* bits and is monotone in the hash: a table of twice the size
-//! keeps the order of the entries, so migration reads and writes in sequence.
-//! **H2.** Shard and start use the same top bits, so that one shard is one contiguous range of starts.
+//! **H1.** The start comes from the *high* bits and is monotone in the hash: a table of twice the
+//! size keeps the order of the entries, so migration reads and writes in sequence.
+//! **H2.** Shard and start use the same top bits, so that one shard is one contiguous range of
+//! starts.
 
 pub(crate) mod mixer;
 
@@ -21,7 +22,8 @@ pub(crate) const fn start_scaled(hash: u32, slots: u64) -> usize {
     ((hash as u64 * slots) >> 32) as usize
 }
 
-/// A seed nobody outside the process can guess. Under a model checker always the same, so that runs repeat.
+/// A seed nobody outside the process can guess. Under a model checker always the same, so that runs
+/// repeat.
 pub(crate) fn random_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     if crate::sync::MODEL {

@@ -1,4 +1,5 @@
-//! Read, think, write, for entries: what the operations of a map are made of, inside a section of its set.
+//! Read, think, write, for entries: what the operations of a map are made of, inside a section of
+//! its set.
 //!
 //! ```text
 //!   find the entry ──▶ closures, no lock ──▶ box a new entry ──▶ lock, the same pointer?  yes: swap, add or take out
@@ -6,13 +7,16 @@
 //!        └────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! **X1.** No user code but `Hash` and `Eq` of keys runs under a lock: closures, `Clone`, `ToKey` run between the look and the write, on an entry that the section protects.
-//! **X2.** An answer takes effect at the moment of the write, on the entry that the closure was shown, or not at all: the set compares the pointer under the lock (U2 of
-//! the set).
-//! **X3.** What was boxed and not stored comes back whole: the key for the next attempt, the value to who made it. So a given key or value is moved, never cloned, however
-//! often others come between.
-//! **X4.** An entry's key is one that `Eq` calls equal to the key of the entry it replaces: the very key that was asked for, or a clone. One that
-//! lies about that loses its entry, and nothing worse.
+//! **X1.** No user code but `Hash` and `Eq` of keys runs under a lock: closures, `Clone`, `ToKey`
+//! run between the look and the write, on an entry that the section protects.
+//! **X2.** An answer takes effect at the moment of the write, on the entry that the closure was
+//! shown, or not at all: the set compares the pointer under the lock (`modify` U2 of the set).
+//! **X3.** What was boxed and not stored comes back whole: the key for the next attempt, the value
+//! to who made it. So a given key or value is moved, never cloned, however often others come
+//! between.
+//! **X4.** An entry's key is one that `Eq` calls equal to the key of the entry it replaces: the
+//! very key that was asked for, or a clone. One that lies about that loses its entry, and nothing
+//! worse.
 
 use super::pair::{Key, Name, Pair, Value};
 use crate::item_set::{Inside, ItemSet};
@@ -30,7 +34,8 @@ where
     A: Hold,
     H: Deref<Target = ItemSet<Box<Pair<K, V>>, S>>,
 {
-    /// Shows `decide` what is there, and does what it says. Its second argument is the value of its last answer, which came too late.
+    /// Shows `decide` what is there, and does what it says. Its second argument is the value of its
+    /// last answer, which came too late.
     pub(super) fn decide(
         &self,
         mut name: impl Name<K>,
@@ -73,7 +78,8 @@ where
         Ok(done.after)
     }
 
-    /// What is there after `change`, which may leave it as it is; what `make` returns, if nothing is there.
+    /// What is there after `change`, which may leave it as it is; what `make` returns, if nothing
+    /// is there.
     pub(super) fn upsert(
         &self,
         mut name: impl Name<K>,
@@ -107,7 +113,8 @@ where
         }
     }
 
-    /// Stores a value in the place of what was seen, or where nothing was; hands it back if that has changed (X2, X3).
+    /// Stores a value in the place of what was seen, or where nothing was; hands it back if that
+    /// has changed (X2, X3).
     fn store(
         &self,
         hash: u32,

@@ -25,20 +25,22 @@ impl<K, V> Default for HashMapBuilder<K, V> {
 }
 
 impl<K: Key, V: Value, S> HashMapBuilder<K, V, S> {
-    /// Room for this many entries before the first growth. 0, the default, allocates nothing until the first insert.
+    /// Room for this many entries before the first growth. 0, the default, allocates nothing until
+    /// the first insert.
     pub fn capacity(self, entries: usize) -> Self {
         Self(self.0.capacity(entries))
     }
 
-    /// The share of the places that are dealt out before the table is left: 0.5 to 0.8, by default 0.7. Values outside are brought
-    /// to the nearest end. Less means faster misses, more means less memory.
+    /// The share of the places that are dealt out before the table is left: 0.5 to 0.8, by default
+    /// 0.7. Values outside are brought to the nearest end. Less means faster misses, more means
+    /// less memory.
     #[doc(alias = "load_factor")]
     pub fn max_load(self, ratio: f64) -> Self {
         Self(self.0.max_load(ratio))
     }
 
-    /// How many locks the writers share: brought to a power of two from 1 to 4096, by default 32. Four times the number of
-    /// threads that write is plenty.
+    /// How many locks the writers share: brought to a power of two from 1 to 4096, by default 32.
+    /// Four times the number of threads that write is plenty.
     pub fn shards(self, count: usize) -> Self {
         Self(self.0.shards(count))
     }
@@ -61,7 +63,8 @@ impl<K: Key, V: Value, S> HashMapBuilder<K, V, S> {
     /// Builds the map.
     ///
     /// # Panics
-    /// If the memory for the capacity cannot be had; [`try_build`](Self::try_build) returns an error instead.
+    /// If the memory for the capacity cannot be had; [`try_build`](Self::try_build) returns an
+    /// error instead.
     pub fn build(self) -> HashMap<K, V, S>
     where
         S: BuildHasher,

@@ -21,10 +21,13 @@ macro_rules! compute {
     ($way:ty, |$own:ident| $map:expr) => {
         /// # Making once
         impl<K: Key + Clone, V: Value, S: BuildHasher> $way {
-            /// The value of `key`; if there is none, the one that `make` returns. Of all callers with this key one makes, and the others wait for its value.
+            /// The value of `key`; if there is none, the one that `make` returns. Of all callers
+            /// with this key one makes, and the others wait for its value.
             ///
-            /// `make` runs with no lock held and may use the map. Until it has returned, others see nothing of it: `get` finds nothing, a `remove` does not stop it. If somebody
-            /// inserts a value of this key meanwhile, that one stays and is returned to all, and the one just made is dropped. If `make` panics, the next caller makes with its own.
+            /// `make` runs with no lock held and may use the map. Until it has returned, others see
+            /// nothing of it: `get` finds nothing, a `remove` does not stop it. If somebody inserts
+            /// a value of this key meanwhile, that one stays and is returned to all, and the one
+            /// just made is dropped. If `make` panics, the next caller makes with its own.
             ///
             /// ```
             /// use std::sync::atomic::{AtomicU32, Ordering};
@@ -44,8 +47,9 @@ macro_rules! compute {
             /// ```
             ///
             /// # Panics
-            /// If this thread would wait for itself: `make` asks for its own key, or for one whose maker waits for this one, directly or by way of others. Among tasks such a circle is not seen: there
-            /// a timeout ends it.
+            /// If this thread would wait for itself: `make` asks for its own key, or for one whose
+            /// maker waits for this one, directly or by way of others. Among tasks such a circle is
+            /// not seen: there a timeout ends it.
             #[doc(alias = "get_with")]
             #[doc(alias = "try_entry")]
             pub fn get_or_compute(&self, key: K, make: impl FnOnce() -> V) -> Ref<'_, K, V> {
@@ -55,7 +59,8 @@ macro_rules! compute {
                 }
             }
 
-            /// [`get_or_compute`](Self::get_or_compute) with a `make` that may fail: its error goes to its caller, and the next who waits makes with its own.
+            /// [`get_or_compute`](Self::get_or_compute) with a `make` that may fail: its error goes
+            /// to its caller, and the next who waits makes with its own.
             ///
             /// # Panics
             /// As [`get_or_compute`](Self::get_or_compute).
@@ -68,7 +73,8 @@ macro_rules! compute {
                     .unwrap_or_else(|error| panic!("HashMap: {error}"))
             }
 
-            /// [`get_or_compute`](Self::get_or_compute) that waits for another's value for at most `patience`. Where this thread would wait for itself it says so at once.
+            /// [`get_or_compute`](Self::get_or_compute) that waits for another's value for at most
+            /// `patience`. Where this thread would wait for itself it says so at once.
             pub fn get_or_compute_timeout(
                 &self,
                 key: K,
@@ -97,9 +103,9 @@ macro_rules! compute {
                     }
                     match flights().begin(pairs.hash_of(&key), &key, false) {
                         Begun::Theirs(way) => way.wait(deadline)?,
-                        // Ends behind the store, and if `make` fails or unwinds (F4).
+                        // Ends behind the store, and if `make` fails or unwinds (`flight` F4).
                         Begun::Mine(_landing) => {
-                            // F3
+                            // `flight` F3
                             if let Some(found) = self.get(&key) {
                                 return Ok(Ok(found));
                             }
@@ -122,11 +128,14 @@ compute!(Handle<'_, K, V, S>, |own| own.map());
 
 /// # Making once, in tasks
 impl<K: Key + Clone, V: Value, S: BuildHasher> HashMap<K, V, S> {
-    /// [`get_or_compute`](Self::get_or_compute) for tasks: `make` is awaited if nobody else makes, and dropped if it is not needed. Of all callers, threads and tasks, one makes.
+    /// [`get_or_compute`](Self::get_or_compute) for tasks: `make` is awaited if nobody else makes,
+    /// and dropped if it is not needed. Of all callers, threads and tasks, one makes.
     ///
-    /// A task that is dropped while it makes hands over to the next. What is returned holds a read section of its thread: use it, or clone it, before the next `.await`.
+    /// A task that is dropped while it makes hands over to the next. What is returned holds a read
+    /// section of its thread: use it, or clone it, before the next `.await`.
     ///
-    /// Tasks that wait for each other in a circle wait for ever, as no thread does: where makers ask for other keys, put a timeout of the runtime around this.
+    /// Tasks that wait for each other in a circle wait for ever, as no thread does: where makers
+    /// ask for other keys, put a timeout of the runtime around this.
     pub async fn get_or_compute_async(
         &self,
         key: K,
@@ -138,7 +147,8 @@ impl<K: Key + Clone, V: Value, S: BuildHasher> HashMap<K, V, S> {
         }
     }
 
-    /// [`get_or_compute_async`](Self::get_or_compute_async) with a `make` that may fail: its error goes to its caller, and the next who waits makes with its own.
+    /// [`get_or_compute_async`](Self::get_or_compute_async) with a `make` that may fail: its error
+    /// goes to its caller, and the next who waits makes with its own.
     pub async fn get_or_try_compute_async<E>(
         &self,
         key: K,
@@ -156,7 +166,7 @@ impl<K: Key + Clone, V: Value, S: BuildHasher> HashMap<K, V, S> {
                 }
                 Begun::Mine(landing) => landing,
             };
-            // F3
+            // `flight` F3
             if let Some(found) = self.get(&key) {
                 return Ok(found);
             }

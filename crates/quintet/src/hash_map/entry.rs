@@ -1,7 +1,8 @@
 //! What is asked of one key, in several calls: recorded, and carried out by the last one.
 //!
-//! An [`Entry`] holds no lock and no place: until its last call nothing has happened. That call is one atomic step on what is there then, so that
-//! `and_update(..).or_insert(..)` can lose nothing between its halves.
+//! An [`Entry`] holds no lock and no place: until its last call nothing has happened. That call is
+//! one atomic step on what is there then, so that `and_update(..).or_insert(..)` can lose nothing
+//! between its halves.
 
 use super::inside::{Inside, expect};
 use super::lend::{Ref, Show};
@@ -11,7 +12,8 @@ use crate::reclaim::Hold;
 use std::fmt;
 use std::hash::BuildHasher;
 
-/// What is asked of one key of a map: from [`HashMap::entry`] and [`HashMap::entry_ref`]. It does nothing until its last call, which is one atomic step.
+/// What is asked of one key of a map: from [`HashMap::entry`] and [`HashMap::entry_ref`]. It does
+/// nothing until its last call, which is one atomic step.
 ///
 /// ```
 /// let map = quintet::HashMap::<String, Vec<u32>>::new();
@@ -21,7 +23,8 @@ use std::hash::BuildHasher;
 /// assert_eq!(*map.get("primes").unwrap(), [2, 3]);
 /// ```
 ///
-/// Closures run with no lock held, may use the map, and those that change a value may run more than once: what the last run has made is stored.
+/// Closures run with no lock held, may use the map, and those that change a value may run more than
+/// once: what the last run has made is stored.
 #[must_use = "an entry does nothing until its last call: `or_insert`, `or_default`, `insert_entry`, `remove_entry`, `get`"]
 pub struct Entry<W, N, U = Untouched> {
     way: W,
@@ -161,8 +164,8 @@ impl<W: Way, N: Name<W::Key>, U: Change<W::Value>> Entry<W, N, U> {
         self.or_insert_with(|| value)
     }
 
-    /// What is there, after its changes; what `make` returns, if nothing is there. `make` runs once at most. Several threads may run theirs for one key at
-    /// once: nobody waits for anybody's.
+    /// What is there, after its changes; what `make` returns, if nothing is there. `make` runs once
+    /// at most. Several threads may run theirs for one key at once: nobody waits for anybody's.
     pub fn or_insert_with(self, make: impl FnOnce() -> W::Value) -> W::Lent {
         self.or_insert_with_key(|_| make())
     }
@@ -265,7 +268,8 @@ macro_rules! way {
                 Entry::new(self, Given::new(key))
             }
 
-            /// The same of a borrowed key. An owned one is [made](ToKey) only for an entry that is stored.
+            /// The same of a borrowed key. An owned one is [made](ToKey) only for an entry that is
+            /// stored.
             ///
             /// ```
             /// let lengths = quintet::HashMap::<String, usize>::new();

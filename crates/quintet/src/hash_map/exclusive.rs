@@ -1,8 +1,12 @@
-//! What the only owner may do: change values in place. Nobody else has the map, a handle of it or a reference into it, so that no lock is taken and nothing is copied.
+//! What the only owner may do: change values in place. Nobody else has the map, a handle of it or a
+//! reference into it, so that no lock is taken and nothing is copied.
 //!
-//! **Y1.** `&mut` of a map means that no guard, handle, [`Ref`](super::Ref) or walk of it is alive: they borrow it, or own a share of it.
-//! **Y2.** A key has one entry, and each entry one box: two references that are lent lead to different boxes.
-//! **Y3.** References are made of the set's own pointers, never of shared references to what they lead to.
+//! **Y1.** `&mut` of a map means that no guard, handle, [`Ref`](super::Ref) or walk of it is alive:
+//! they borrow it, or own a share of it.
+//! **Y2.** A key has one entry, and each entry one box: two references that are lent lead to
+//! different boxes.
+//! **Y3.** References are made of the set's own pointers, never of shared references to what they
+//! lead to.
 
 use super::pair::{Key, Pair, Value};
 use super::{Equivalent, HashMap};
@@ -23,7 +27,8 @@ impl<K: Key, V: Value, S: BuildHasher> HashMap<K, V, S> {
     /// ```
     pub fn get_mut<Q: ?Sized + Hash + Equivalent<K>>(&mut self, key: &Q) -> Option<&mut V> {
         let raw = self.pairs.pin().find_key(key).cast::<Pair<K, V>>();
-        // SAFETY: null, or an entry of the set, which nobody else can look at while the map is borrowed (Y1, Y3).
+        // SAFETY: null, or an entry of the set, which nobody else can look at while the map is
+        // borrowed (Y1, Y3).
         unsafe { raw.as_mut() }.map(|pair| &mut pair.value)
     }
 
@@ -38,7 +43,8 @@ impl<K: Key, V: Value, S: BuildHasher> HashMap<K, V, S> {
     /// ```
     ///
     /// # Panics
-    /// If a migration is under way, its new table turned out too small, and memory for another cannot be had.
+    /// If a migration is under way, its new table turned out too small, and memory for another
+    /// cannot be had.
     pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
         let mut pairs = Vec::with_capacity(self.len());
         let pin = self.pairs.pin();
@@ -74,7 +80,8 @@ impl<'a, K, V> Iterator for IterMut<'a, K, V> {
 
     fn next(&mut self) -> Option<(&'a K, &'a mut V)> {
         let pair = self.pairs.next()?.as_ptr();
-        // SAFETY: an entry of a map that is borrowed mutably (Y1), and of no other item of this walk (Y2).
+        // SAFETY: an entry of a map that is borrowed mutably (Y1), and of no other item of this
+        // walk (Y2).
         let pair = unsafe { &mut *pair };
         Some((&pair.key, &mut pair.value))
     }

@@ -6,15 +6,23 @@
 //!                                               others wait: threads, tasks                     all are woken, and look again
 //! ```
 //!
-//! **F1.** A flight is in the list of its map from its begin to its end, and of one key there is one at most. It is no entry: lookups and walks never meet it, and a `remove` does not end it.
-//! **F2.** No user code runs under the lock of the list: under it flights are told by their hash, and keys are compared outside. Who finds none of its key begins one only if
-//! none was begun since it looked.
-//! **F3.** Who has begun a flight looks for the key once more: the last one may have ended just before.
-//! **F4.** A flight ends once, also if its maker unwinds or its task is dropped: first it is marked as over, then it leaves the list, then all who wait are woken.
-//! **F5.** Who is woken knows nothing but that the flight is over. It looks for the key; if that is still absent, the first to come begins the next flight with a maker of its own.
-//! **F6.** A thread that would wait for ever enters the list of all waits and follows the arrows from thread to the thread that it waits for. If they lead back to it, it is told so. Each who
-//! waits has written its arrow down before, under the same lock, so that the last to come sees the whole circle. An arrow to a flight that is over is none: its waiter is about to go on.
-//! **F7.** The flight of a task belongs to no thread, and a wait with a timeout ends by itself: neither is an arrow.
+//! **F1.** A flight is in the list of its map from its begin to its end, and of one key there is
+//! one at most. It is no entry: lookups and walks never meet it, and a `remove` does not end it.
+//! **F2.** No user code runs under the lock of the list: under it flights are told by their hash,
+//! and keys are compared outside. Who finds none of its key begins one only if none was begun since
+//! it looked.
+//! **F3.** Who has begun a flight looks for the key once more: the last one may have ended just
+//! before.
+//! **F4.** A flight ends once, also if its maker unwinds or its task is dropped: first it is marked
+//! as over, then it leaves the list, then all who wait are woken.
+//! **F5.** Who is woken knows nothing but that the flight is over. It looks for the key; if that is
+//! still absent, the first to come begins the next flight with a maker of its own.
+//! **F6.** A thread that would wait for ever enters the list of all waits and follows the arrows
+//! from thread to the thread that it waits for. If they lead back to it, it is told so. Each who
+//! waits has written its arrow down before, under the same lock, so that the last to come sees the
+//! whole circle. An arrow to a flight that is over is none: its waiter is about to go on.
+//! **F7.** The flight of a task belongs to no thread, and a wait with a timeout ends by itself:
+//! neither is an arrow.
 
 use crate::sync::constant;
 use crate::sync::{Arc, Condvar, Mutex, Ordering, fork};
@@ -31,7 +39,8 @@ use std::time::{Duration, Instant};
 pub enum WaitError {
     /// It was not there in time.
     TimedOut,
-    /// This thread waits for itself: it makes what it asks for, or those that make it wait for what this thread makes.
+    /// This thread waits for itself: it makes what it asks for, or those that make it wait for what
+    /// this thread makes.
     WouldDeadlock,
 }
 
@@ -109,7 +118,8 @@ impl<K> Flights<K> {
 }
 
 impl<K: Eq + Clone> Flights<K> {
-    /// Begins the flight of a key, for the calling thread or for a task, or finds the one that there is.
+    /// Begins the flight of a key, for the calling thread or for a task, or finds the one that
+    /// there is.
     pub(super) fn begin(&self, hash: u32, key: &K, task: bool) -> Begun<'_, K> {
         let mut fresh = None;
         loop {
@@ -140,7 +150,8 @@ impl<K: Eq + Clone> Flights<K> {
 impl<K> Drop for Landing<'_, K> {
     fn drop(&mut self) {
         let way = &self.flight.way;
-        // ORDERING: Release: what this thread does next comes after; partner: `leads_to`, which is ordered by the lock of the list of waits as well.
+        // ORDERING: Release: what this thread does next comes after; partner: `leads_to`, which is
+        // ordered by the lock of the list of waits as well.
         way.mark.store(1, Ordering::Release);
         let left = {
             let mut list = self.flights.list.lock();
@@ -284,7 +295,8 @@ fn leads_to(waits: &[Wait], way: &Way, thread: usize) -> bool {
     // ORDERING: Acquire: partner is the end of the flight.
     let flies = |mark: &constant::AtomicU64| mark.load(Ordering::Acquire) == 0;
     let mut maker = Some(way.maker).filter(|_| flies(&way.mark));
-    // As many steps as there are arrows: a circle that leads elsewhere is its own members' business.
+    // As many steps as there are arrows: a circle that leads elsewhere is its own members'
+    // business.
     for _ in 0..=waits.len() {
         let Some(at) = maker else { return false };
         if at == thread {

@@ -10,10 +10,12 @@ use crate::reclaim::{self, Pinned};
 use crate::vocabulary::Fallible;
 use std::fmt;
 
-/// A seat of one's own at a [`HashMap`], from [`HashMap::handle`] or [`HashMap::owned_handle`]: for a hot loop, or a thread or task that stays.
+/// A seat of one's own at a [`HashMap`], from [`HashMap::handle`] or [`HashMap::owned_handle`]: for
+/// a hot loop, or a thread or task that stays.
 ///
-/// It has the operations of the map itself, and lends the same [`Ref`](super::Ref)s. Between operations it is outside and holds nothing back. It is `Send`, and never
-/// `Sync`; what it lends stays on its thread, and goes before it does.
+/// It has the operations of the map itself, and lends the same [`Ref`](super::Ref)s. Between
+/// operations it is outside and holds nothing back. It is `Send`, and never `Sync`; what it lends
+/// stays on its thread, and goes before it does.
 pub struct Handle<'m, K: Key, V: Value, S = DefaultHashBuilder> {
     /// Before the home: the seat is given back while the map is there.
     seat: reclaim::Handle,
@@ -43,7 +45,8 @@ impl<'m, K: Key, V: Value, S> Handle<'m, K, V, S> {
         item_set::Pin::new(Pinned::on(&self.seat), &self.home.pairs)
     }
 
-    /// Frees what this handle has taken out and nobody can refer to any more. Does nothing while something that it lent is alive.
+    /// Frees what this handle has taken out and nobody can refer to any more. Does nothing while
+    /// something that it lent is alive.
     pub fn flush(&self) {
         self.seat.flush();
     }

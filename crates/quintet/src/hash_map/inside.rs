@@ -14,10 +14,11 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::ops::Deref;
 
-/// Access to a [`HashMap`] that is inside a section: a [`Pin`] as long as it lives, a [`QuietHandle`] between its quiet points.
+/// Access to a [`HashMap`] that is inside a section: a [`Pin`] as long as it lives, a
+/// [`QuietHandle`] between its quiet points.
 ///
-/// It has the operations of the [map itself](HashMap), and lends plain references: they last as long as the access is borrowed. What each operation does
-/// is told there.
+/// It has the operations of the [map itself](HashMap), and lends plain references: they last as
+/// long as the access is borrowed. What each operation does is told there.
 pub struct Inside<'m, K: Key, V: Value, S, A> {
     pub(super) inner: Inner<'m, K, V, S, A>,
 }
@@ -36,12 +37,15 @@ impl<K: Key, V: Value, S> Deref for Below<'_, K, V, S> {
     }
 }
 
-/// A guard: inside on the calling thread's seat, or on that of a [`Handle`](super::Handle), for as long as it lives.
+/// A guard: inside on the calling thread's seat, or on that of a [`Handle`](super::Handle), for as
+/// long as it lives.
 pub type Pin<'m, K, V, S = DefaultHashBuilder> = Inside<'m, K, V, S, Pinned<'m>>;
 
-/// A seat of one's own that is inside except at its quiet points, which its owner names: the fastest way to work on a map.
+/// A seat of one's own that is inside except at its quiet points, which its owner names: the
+/// fastest way to work on a map.
 ///
-/// It must come to a quiet point now and then ([`quiescent`](Self::quiescent)), where no reference is left:
+/// It must come to a quiet point now and then ([`quiescent`](Self::quiescent)), where no reference
+/// is left:
 ///
 /// ```compile_fail
 /// let map = quintet::HashMap::<u64, u64>::new();
@@ -70,7 +74,8 @@ impl<'m, K: Key, V: Value, S> Pin<'m, K, V, S> {
         Self { inner: item_set::Inside::of(access, Below(Home::borrowed(map))) }
     }
 
-    /// Frees nothing: whoever is inside can refer to what was taken out. Flush the map, or the handle, when the guard is gone.
+    /// Frees nothing: whoever is inside can refer to what was taken out. Flush the map, or the
+    /// handle, when the guard is gone.
     pub fn flush(&self) {}
 }
 
@@ -80,7 +85,8 @@ impl<'m, K: Key, V: Value, S> QuietHandle<'m, K, V, S> {
         Self { inner: item_set::Inside::of(access, Below(home)) }
     }
 
-    /// A quiet point: no reference is held, as the borrow checker has seen. What was removed before may be freed.
+    /// A quiet point: no reference is held, as the borrow checker has seen. What was removed before
+    /// may be freed.
     #[inline]
     pub fn quiescent(&mut self) {
         self.inner.quiescent();
@@ -91,7 +97,8 @@ impl<'m, K: Key, V: Value, S> QuietHandle<'m, K, V, S> {
         self.inner.offline()
     }
 
-    /// A quiet point that also frees all it can, and gives back the memory of tables that were left.
+    /// A quiet point that also frees all it can, and gives back the memory of tables that were
+    /// left.
     pub fn flush(&mut self) {
         self.inner.flush();
     }
@@ -172,7 +179,8 @@ impl<K: Key, V: Value, S: BuildHasher, A: Hold> Inside<'_, K, V, S, A> {
         self.inner.contains_many(keys, found);
     }
 
-    /// [`HashMap::iter`]. Until the next quiet point, or the end of the guard, everything that is removed is held back.
+    /// [`HashMap::iter`]. Until the next quiet point, or the end of the guard, everything that is
+    /// removed is held back.
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter(self.inner.iter())
     }
@@ -298,7 +306,8 @@ impl<K: Key, V: Value, S: BuildHasher, A: Hold> Inside<'_, K, V, S, A> {
         self.inner.remove(key).map(|pair| (&pair.key, &pair.value))
     }
 
-    /// [`HashMap::take`]. This very guard, or the quiet handle until its next quiet point, keeps the value from being owned.
+    /// [`HashMap::take`]. This very guard, or the quiet handle until its next quiet point, keeps
+    /// the value from being owned.
     pub fn take<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<Retired<K, V>> {
         self.inner.take_out(key).map(Retired::new)
     }
@@ -453,7 +462,8 @@ where
         Ok(swapped(self.0.inner.exchange(Asked::new(key), |_| true, value)?))
     }
 
-    /// [`HashMap::insert_many`]. What came before the error is stored; the rest of its group is dropped.
+    /// [`HashMap::insert_many`]. What came before the error is stored; the rest of its group is
+    /// dropped.
     pub fn insert_many(
         self,
         entries: impl IntoIterator<Item = (K, V)>,

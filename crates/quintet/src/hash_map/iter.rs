@@ -20,7 +20,8 @@ pub struct Keys<'h, K: Key + 'h, V: Value + 'h>(pub(super) Iter<'h, K, V>);
 /// The iterator of [`Inside::values`].
 pub struct Values<'h, K: Key + 'h, V: Value + 'h>(pub(super) Iter<'h, K, V>);
 
-/// The iterator of [`HashMap::iter`] and [`HashMap::iter_exact`]: each entry is kept by a section of its own, and the walk by another.
+/// The iterator of [`HashMap::iter`] and [`HashMap::iter_exact`]: each entry is kept by a section
+/// of its own, and the walk by another.
 pub struct Refs<'a, K: Key + 'a, V: Value + 'a>(pub(super) item_set::Refs<'a, Box<Pair<K, V>>>);
 
 /// The iterator of [`HashMap::keys`].
@@ -35,7 +36,8 @@ pub struct Drain<'h, K: Key + 'h, V: Value + 'h, S, A>(
     pub(super) item_set::Drain<'h, Box<Pair<K, V>>, Inner<'h, K, V, S, A>>,
 );
 
-/// The iterator of [`HashMap::drain`]. What it has not come to when it is dropped is taken out then.
+/// The iterator of [`HashMap::drain`]. What it has not come to when it is dropped is taken out
+/// then.
 pub struct DrainRefs<'a, K: Key + 'a, V: Value + 'a, S: BuildHasher = DefaultHashBuilder>(
     pub(super) item_set::DrainRefs<'a, Box<Pair<K, V>>, S>,
 );

@@ -1,4 +1,5 @@
-//! What is lent by who is outside between operations: an entry, and the section that keeps it (N1 to N3 of the set).
+//! What is lent by who is outside between operations: an entry, and the section that keeps it
+//! (`lend` N1 to N3 of the set).
 
 use super::pair::{Key, Pair, Value};
 use crate::item_set::{self, MappedRef};
@@ -9,9 +10,11 @@ use std::ops::Deref;
 /// An entry of the set below, and the section that keeps it.
 pub(super) type Lent<'a, K, V> = item_set::Ref<'a, Box<Pair<K, V>>>;
 
-/// A value with its key, and the read section that keeps them: from the operations of a [`HashMap`](crate::HashMap) and of a [`Handle`](super::Handle).
+/// A value with its key, and the read section that keeps them: from the operations of a
+/// [`HashMap`](crate::HashMap) and of a [`Handle`](super::Handle).
 ///
-/// It is no lock: holding one blocks nobody, in any order. It holds back the memory of its entry, and of what else was there when it was found.
+/// It is no lock: holding one blocks nobody, in any order. It holds back the memory of its entry,
+/// and of what else was there when it was found.
 ///
 /// ```
 /// let ages = quintet::HashMap::from([("ada".to_string(), 36)]);
@@ -57,7 +60,8 @@ impl<'a, K: Key, V: Value> Ref<'a, K, V> {
         item_set::Ref::map(this.0, |pair| &pair.key)
     }
 
-    /// The same entry, kept by one more section. An associated function: `clone` of a `Ref` is that of its value.
+    /// The same entry, kept by one more section. An associated function: `clone` of a `Ref` is that
+    /// of its value.
     #[allow(clippy::should_implement_trait)] // as it is with `std::cell::Ref`
     pub fn clone(this: &Self) -> Self {
         Self(item_set::Ref::clone(&this.0))
@@ -94,7 +98,8 @@ impl<K: Key, V: Value + PartialEq> PartialEq for Ref<'_, K, V> {
 
 impl<K: Key, V: Value + Eq> Eq for Ref<'_, K, V> {}
 
-/// An entry of the set below, as the map shows it: a [`Ref`] to who is outside, the value itself to who is inside.
+/// An entry of the set below, as the map shows it: a [`Ref`] to who is outside, the value itself to
+/// who is inside.
 pub(super) trait Show {
     /// What the map shows.
     type Shown;

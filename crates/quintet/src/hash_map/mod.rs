@@ -74,12 +74,14 @@ use std::sync::Arc;
 ///
 /// # When to use
 ///
-/// For whatever threads share under a key: the table to begin with. Where keys and values are numbers, [`WordMap`](crate::WordMap) is smaller and faster; where records carry
-/// their key, [`ItemSet`] keeps it once.
+/// For whatever threads share under a key: the table to begin with. Where keys and values are
+/// numbers, [`WordMap`](crate::WordMap) is smaller and faster; where records carry their key,
+/// [`ItemSet`] keeps it once.
 ///
 /// # Example
 ///
-/// A value that others can see is not changed under their eyes: it is replaced, or it is of a kind that threads change together, such as an atomic number. So this is how one counts:
+/// A value that others can see is not changed under their eyes: it is replaced, or it is of a kind
+/// that threads change together, such as an atomic number. So this is how one counts:
 ///
 /// ```
 /// use quintet::HashMap;
@@ -107,7 +109,8 @@ use std::sync::Arc;
 /// assert_eq!(*cat, 2);
 /// ```
 ///
-/// Who comes from `dashmap` or std will write this, which does not compile, since it would change what others may be looking at:
+/// Who comes from `dashmap` or std will write this, which does not compile, since it would change
+/// what others may be looking at:
 ///
 /// ```compile_fail
 /// let counts = quintet::HashMap::<String, u64>::new();
@@ -123,37 +126,49 @@ use std::sync::Arc;
 ///
 /// # Ways in
 ///
-/// The map itself, for everything, first of all. A [`pin`](Self::pin) for several operations in a row, and for plain references (`for (key, value) in &map.pin()`). A
-/// [`handle`](Self::handle) for a hot loop, or a thread or task that stays ([`owned_handle`](Self::owned_handle)). A [`quiet_handle`](Self::quiet_handle) for the hottest
-/// loop, whose author says when it holds nothing; its [owned form](Self::owned_quiet_handle) lends plain references across an `.await`.
+/// The map itself, for everything, first of all. A [`pin`](Self::pin) for several operations in a
+/// row, and for plain references (`for (key, value) in &map.pin()`). A [`handle`](Self::handle) for
+/// a hot loop, or a thread or task that stays ([`owned_handle`](Self::owned_handle)). A
+/// [`quiet_handle`](Self::quiet_handle) for the hottest loop, whose author says when it holds
+/// nothing; its [owned form](Self::owned_quiet_handle) lends plain references across an `.await`.
 ///
 /// # Consistency
 ///
-/// Every operation on one key is linearizable, those with a closure too. `len` and `is_empty` are exact when nobody writes. Iteration: see
-/// [`iter`](Self::iter) and [`iter_exact`](Self::iter_exact). An entry is replaced as a whole: [`insert`](Self::insert) over an equal key keeps the new key, where std keeps the old one.
+/// Every operation on one key is linearizable, those with a closure too. `len` and `is_empty` are
+/// exact when nobody writes. Iteration: see [`iter`](Self::iter) and
+/// [`iter_exact`](Self::iter_exact). An entry is replaced as a whole: [`insert`](Self::insert) over
+/// an equal key keeps the new key, where std keeps the old one.
 ///
 /// # Progress
 ///
-/// Readers never wait. A writer waits for writers of the same shard, never for user code: no closure runs under a lock, so there is nothing that could
-/// deadlock. Closures of [`update`](Self::update), [`compute`](Self::compute) and their kin are `FnMut`: they may run again, if another thread has come between. Holding a reference blocks nobody.
-/// [`get_or_compute`](Self::get_or_compute) alone waits for user code: that of the one who makes the value.
+/// Readers never wait. A writer waits for writers of the same shard, never for user code: no
+/// closure runs under a lock, so there is nothing that could deadlock. Closures of
+/// [`update`](Self::update), [`compute`](Self::compute) and their kin are `FnMut`: they may run
+/// again, if another thread has come between. Holding a reference blocks nobody.
+/// [`get_or_compute`](Self::get_or_compute) alone waits for user code: that of the one who makes
+/// the value.
 ///
 /// # Growth
 ///
-/// Up to 134 entries the map moves at once. Beyond, growth is spread over the writes: each moves 48 places of the old table, or, before that, touches a page of the new one. There
-/// are never more than two tables in use.
+/// Up to 134 entries the map moves at once. Beyond, growth is spread over the writes: each moves 48
+/// places of the old table, or, before that, touches a page of the new one. There are never more
+/// than two tables in use.
 ///
 /// # Memory
 ///
-/// Per entry a box of key and value, and 27 to 54 bytes besides: places of 19 bytes, of which 0.35 to 0.7 are filled while the map grows. Churn at constant size
-/// keeps memory flat, and removing gives it back. A reader that sleeps holds back what was there when it fell asleep; one that iterates, or a quiet handle that
-/// never comes to a quiet point, holds back all that is removed meanwhile ([`stats`](Self::stats) shows it).
+/// Per entry a box of key and value, and 27 to 54 bytes besides: places of 19 bytes, of which 0.35
+/// to 0.7 are filled while the map grows. Churn at constant size keeps memory flat, and removing
+/// gives it back. A reader that sleeps holds back what was there when it fell asleep; one that
+/// iterates, or a quiet handle that never comes to a quiet point, holds back all that is removed
+/// meanwhile ([`stats`](Self::stats) shows it).
 ///
 /// # Panics
 ///
-/// A panic of user code (`Hash`, `Eq`, `Clone`, closures) leaves the map as it was. A write to this or any other `HashMap` or `ItemSet` from inside of `Eq` of a key panics with
-/// advice, in every build, where it could wait for itself; reads are allowed there, except iteration. If memory is needed and cannot be
-/// had, operations panic, except [`try_reserve`](Self::try_reserve) and those of [`fallible`](Self::fallible).
+/// A panic of user code (`Hash`, `Eq`, `Clone`, closures) leaves the map as it was. A write to this
+/// or any other `HashMap` or `ItemSet` from inside of `Eq` of a key panics with advice, in every
+/// build, where it could wait for itself; reads are allowed there, except iteration. If memory is
+/// needed and cannot be had, operations panic, except [`try_reserve`](Self::try_reserve) and those
+/// of [`fallible`](Self::fallible).
 #[doc(alias = "DashMap")]
 #[doc(alias = "ConcurrentHashMap")]
 pub struct HashMap<K: Key, V: Value, S = DefaultHashBuilder> {
@@ -196,7 +211,8 @@ impl<K: Key, V: Value> HashMap<K, V> {
 
 impl<K: Key, V: Value, S> HashMap<K, V, S> {
     const_where_possible! {
-        /// An empty map with a hasher of one's own. One without a random key lets those who choose the keys make them collide.
+        /// An empty map with a hasher of one's own. One without a random key lets those who choose
+        /// the keys make them collide.
         pub fn with_hasher(hasher: S) -> Self {
             Self::over(ItemSet::with_hasher(hasher))
         }
@@ -231,7 +247,8 @@ impl<K: Key, V: Value, S> HashMap<K, V, S> {
         self.pairs.pin()
     }
 
-    /// A guard on the calling thread's own seat: for several operations in a row, and for plain references.
+    /// A guard on the calling thread's own seat: for several operations in a row, and for plain
+    /// references.
     ///
     /// ```
     /// let ages = quintet::HashMap::from([("ada", 36), ("bob", 40)]);
@@ -253,7 +270,8 @@ impl<K: Key, V: Value, S> HashMap<K, V, S> {
         Handle::new(Home::borrowed(self))
     }
 
-    /// A [`handle`](Self::handle) that keeps the map alive: for tasks, and threads that are not scoped.
+    /// A [`handle`](Self::handle) that keeps the map alive: for tasks, and threads that are not
+    /// scoped.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -266,7 +284,8 @@ impl<K: Key, V: Value, S> HashMap<K, V, S> {
         Handle::new(Home::shared(Arc::clone(self)))
     }
 
-    /// A seat of one's own that is inside except at its quiet points: the fastest way to work on the map, for who says when it holds nothing.
+    /// A seat of one's own that is inside except at its quiet points: the fastest way to work on
+    /// the map, for who says when it holds nothing.
     ///
     /// ```
     /// let map = quintet::HashMap::<u64, u64>::new();
@@ -280,7 +299,8 @@ impl<K: Key, V: Value, S> HashMap<K, V, S> {
         QuietHandle::new(Home::borrowed(self))
     }
 
-    /// A [`quiet_handle`](Self::quiet_handle) that keeps the map alive. It is `Send`, and may be held across an `.await`, with what it lends.
+    /// A [`quiet_handle`](Self::quiet_handle) that keeps the map alive. It is `Send`, and may be
+    /// held across an `.await`, with what it lends.
     #[doc(alias = "owned_guard")]
     #[doc(alias = "pin_owned")]
     pub fn owned_quiet_handle(self: &Arc<Self>) -> QuietHandle<'static, K, V, S> {
@@ -292,8 +312,9 @@ impl<K: Key, V: Value, S> HashMap<K, V, S> {
         Fallible(self)
     }
 
-    /// Frees what the calling thread has taken out, by the map itself or by guards, and nobody can refer to any more. Handles flush
-    /// [themselves](Handle::flush). Does nothing while a guard or a [`Ref`] of this thread is alive.
+    /// Frees what the calling thread has taken out, by the map itself or by guards, and nobody can
+    /// refer to any more. Handles flush [themselves](Handle::flush). Does nothing while a guard or
+    /// a [`Ref`] of this thread is alive.
     pub fn flush(&self) {
         self.pairs.flush();
     }

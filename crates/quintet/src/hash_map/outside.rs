@@ -1,5 +1,6 @@
-//! The operations of who is outside between them: of the map itself, on the calling thread's seat, and of a [`Handle`], on its own. Each enters, does what a [`Pin`](super::Pin) does, and
-//! hands its section to the [`Ref`]s that it returns.
+//! The operations of who is outside between them: of the map itself, on the calling thread's seat,
+//! and of a [`Handle`], on its own. Each enters, does what a [`Pin`](super::Pin) does, and hands
+//! its section to the [`Ref`]s that it returns.
 
 use super::inside::expect;
 use super::iter::{DrainRefs, ExtractRefs, KeyRefs, Refs, ValueRefs};
@@ -32,7 +33,8 @@ macro_rules! reads {
                 self.inner().lend(|pin| pin.get(key)).show()
             }
 
-            /// The value of `key`, with its key: [`get`](Self::get) by the name that std has for it.
+            /// The value of `key`, with its key: [`get`](Self::get) by the name that std has for
+            /// it.
             #[inline]
             pub fn get_key_value<Q>(&self, key: &Q) -> Option<Ref<'_, K, V>>
             where
@@ -50,7 +52,8 @@ macro_rules! reads {
                 self.with(key, V::clone)
             }
 
-            /// What the closure makes of the value of `key`. It runs with no lock held, and may use the map.
+            /// What the closure makes of the value of `key`. It runs with no lock held, and may use
+            /// the map.
             ///
             /// ```
             /// let names = quintet::HashMap::from([(7, "ada".to_string())]);
@@ -73,10 +76,11 @@ macro_rules! reads {
                 self.inner().contains(key)
             }
 
-            /// Looks up many keys at once: `values[i]` becomes the value of the key that comes as number `i`. Each lookup is linearizable by itself.
+            /// Looks up many keys at once: `values[i]` becomes the value of the key that comes as
+            /// number `i`. Each lookup is linearizable by itself.
             ///
-            /// For large maps this is faster than one [`get`](Self::get) after the other: the memory of later keys is fetched while earlier ones are
-            /// compared.
+            /// For large maps this is faster than one [`get`](Self::get) after the other: the
+            /// memory of later keys is fetched while earlier ones are compared.
             ///
             /// ```
             /// let prices = quintet::HashMap::from([("apple", 3), ("pear", 4)]);
@@ -86,7 +90,8 @@ macro_rules! reads {
             /// ```
             ///
             /// # Panics
-            /// If there are not as many places as keys. If a key's `Eq` panics, earlier places of `values` may be filled.
+            /// If there are not as many places as keys. If a key's `Eq` panics, earlier places of
+            /// `values` may be filled.
             pub fn get_many<'h, 'k, Q, I>(&'h self, keys: I, values: &mut [Option<Ref<'h, K, V>>])
             where
                 Q: ?Sized + Hash + Equivalent<K> + 'k,
@@ -95,7 +100,8 @@ macro_rules! reads {
                 self.inner().lend_many(keys.into_iter(), values, Show::show);
             }
 
-            /// Looks for many keys at once: `found[i]` tells whether there is a value of the key that comes as number `i`. See [`get_many`](Self::get_many).
+            /// Looks for many keys at once: `found[i]` tells whether there is a value of the key
+            /// that comes as number `i`. See [`get_many`](Self::get_many).
             ///
             /// # Panics
             /// If there are not as many places as keys.
@@ -107,8 +113,9 @@ macro_rules! reads {
                 self.inner().contains_many(keys, found);
             }
 
-            /// All entries, in no order. One that is there throughout is seen; one that comes or goes meanwhile may be. Ends a migration under way
-            /// first. Nobody is blocked meanwhile, whatever is done with the map.
+            /// All entries, in no order. One that is there throughout is seen; one that comes or
+            /// goes meanwhile may be. Ends a migration under way first. Nobody is blocked
+            /// meanwhile, whatever is done with the map.
             ///
             /// While the iterator lives everything that is removed is held back.
             ///
@@ -123,8 +130,9 @@ macro_rules! reads {
                 Refs(item_set::Refs::new(self.inner(), false))
             }
 
-            /// The entries that are there now: each that is there throughout is seen exactly once. Entries that are put later are not waited
-            /// for. When the map is rebuilt meanwhile, the walk goes on in the table it began with, and may show what was removed since.
+            /// The entries that are there now: each that is there throughout is seen exactly once.
+            /// Entries that are put later are not waited for. When the map is rebuilt meanwhile,
+            /// the walk goes on in the table it began with, and may show what was removed since.
             ///
             /// While the iterator lives everything that is removed is held back.
             pub fn iter_exact(&self) -> Refs<'_, K, V> {
@@ -149,17 +157,20 @@ macro_rules! writes {
     ($way:ty) => {
         /// # Storing
         impl<K: Key, V: Value, S: BuildHasher> $way {
-            /// Stores a value, and its key with it. Returns the entry it replaces, which the map drops when nobody can refer to it any more.
+            /// Stores a value, and its key with it. Returns the entry it replaces, which the map
+            /// drops when nobody can refer to it any more.
             ///
             /// # Panics
-            /// If a larger table is needed and memory for it cannot be had, as all that store: see `fallible`.
+            /// If a larger table is needed and memory for it cannot be had, as all that store: see
+            /// `fallible`.
             #[inline]
             #[doc(alias = "upsert")]
             pub fn insert(&self, key: K, value: V) -> Option<Ref<'_, K, V>> {
                 self.inner().lend(|pin| pin.insert(pin.boxed(Pair { key, value }))).show()
             }
 
-            /// Stores a value only if there is none of its key. Otherwise returns the one that is there, and hands this one back.
+            /// Stores a value only if there is none of its key. Otherwise returns the one that is
+            /// there, and hands this one back.
             #[doc(alias = "try_insert")]
             pub fn insert_new(&self, key: K, value: V) -> Result<(), Rejected<Ref<'_, K, V>, V>> {
                 expect(self.fallible().insert_new(key, value))
@@ -170,19 +181,23 @@ macro_rules! writes {
                 expect(self.fallible().get_or_insert(key, value))
             }
 
-            /// The value of `key`; if there is none, the one that `make` returns. `make` runs with no lock held, so that it may use
-            /// the map; if another thread stores a value of this key first, that one is returned and the one just made is dropped. Several threads may run
-            /// `make` for one key at once: nobody waits for anybody's. Where that is too dear, [`get_or_compute`](Self::get_or_compute) has one maker.
+            /// The value of `key`; if there is none, the one that `make` returns. `make` runs with
+            /// no lock held, so that it may use the map; if another thread stores a value of this
+            /// key first, that one is returned and the one just made is dropped. Several threads
+            /// may run `make` for one key at once: nobody waits for anybody's. Where that is too
+            /// dear, [`get_or_compute`](Self::get_or_compute) has one maker.
             #[doc(alias = "or_insert_with")]
             pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Ref<'_, K, V> {
                 expect(self.fallible().get_or_insert_with(key, make))
             }
 
-            /// Replaces the value of `key` by what the closure makes of it, at one moment: nothing that others write meanwhile is lost. Returns the new
-            /// one, or nothing if there was none.
+            /// Replaces the value of `key` by what the closure makes of it, at one moment: nothing
+            /// that others write meanwhile is lost. Returns the new one, or nothing if there was
+            /// none.
             ///
-            /// The closure runs with no lock held, may use the map, and may run more than once: what its last run has made is stored. One that
-            /// itself writes to this very key comes between itself, for ever. The new entry gets a clone of the key.
+            /// The closure runs with no lock held, may use the map, and may run more than once:
+            /// what its last run has made is stored. One that itself writes to this very key comes
+            /// between itself, for ever. The new entry gets a clone of the key.
             ///
             /// ```
             /// let counts = quintet::HashMap::from([("hits", 0)]);
@@ -205,7 +220,8 @@ macro_rules! writes {
                 expect(self.fallible().update(key, update))
             }
 
-            /// [`update`](Self::update)s the value of `key`; stores this one, if there is none. Returns the new one.
+            /// [`update`](Self::update)s the value of `key`; stores this one, if there is none.
+            /// Returns the new one.
             #[doc(alias = "and_modify")]
             pub fn update_or_insert(
                 &self,
@@ -216,7 +232,8 @@ macro_rules! writes {
                 expect(self.fallible().update_or_insert(key, update, value))
             }
 
-            /// [`update`](Self::update)s the value of `key`; stores the one that `make` returns, if there is none. Returns the new one. `make` runs once at most.
+            /// [`update`](Self::update)s the value of `key`; stores the one that `make` returns, if
+            /// there is none. Returns the new one. `make` runs once at most.
             pub fn update_or_insert_with(
                 &self,
                 key: K,
@@ -226,9 +243,11 @@ macro_rules! writes {
                 expect(self.fallible().update_or_insert_with(key, update, make))
             }
 
-            /// Shows the closure what is there, and does what it says, at one moment. Returns what was there, and what is there since.
+            /// Shows the closure what is there, and does what it says, at one moment. Returns what
+            /// was there, and what is there since.
             ///
-            /// The closure runs with no lock held, may use the map, and may run more than once: what its last run has said is done.
+            /// The closure runs with no lock held, may use the map, and may run more than once:
+            /// what its last run has said is done.
             ///
             /// ```
             /// use quintet::Compute;
@@ -252,7 +271,8 @@ macro_rules! writes {
                 expect(self.fallible().compute(key, compute))
             }
 
-            /// Stores `new` in the place of a value of `key` that is equal to `current`, and returns that. Otherwise returns what is there, and hands `new` back.
+            /// Stores `new` in the place of a value of `key` that is equal to `current`, and
+            /// returns that. Otherwise returns what is there, and hands `new` back.
             ///
             /// The values are compared with no lock held.
             #[doc(alias = "compare_and_swap")]
@@ -271,7 +291,8 @@ macro_rules! writes {
                 expect(self.fallible().compare_exchange(key, current, new))
             }
 
-            /// Exchanges the value of a key that is there, and returns the old one; otherwise hands this one back.
+            /// Exchanges the value of a key that is there, and returns the old one; otherwise hands
+            /// this one back.
             ///
             /// ```
             /// let ages = quintet::HashMap::from([("ada", 36)]);
@@ -287,12 +308,14 @@ macro_rules! writes {
                 expect(self.fallible().swap(key, value))
             }
 
-            /// [Inserts](Self::insert) many entries, their waits for memory overlapped; returns how many keys were new.
+            /// [Inserts](Self::insert) many entries, their waits for memory overlapped; returns how
+            /// many keys were new.
             pub fn insert_many(&self, entries: impl IntoIterator<Item = (K, V)>) -> usize {
                 expect(self.fallible().insert_many(entries))
             }
 
-            /// Makes room for `additional` more entries at once, so that they can be stored without growth.
+            /// Makes room for `additional` more entries at once, so that they can be stored without
+            /// growth.
             ///
             /// # Panics
             /// If the memory cannot be had.
@@ -424,7 +447,8 @@ macro_rules! removals {
     ($way:ty) => {
         /// # Taking out
         impl<K: Key, V: Value, S: BuildHasher> $way {
-            /// Removes the entry of `key`, and returns it. The map drops it when nobody can refer to it any more.
+            /// Removes the entry of `key`, and returns it. The map drops it when nobody can refer
+            /// to it any more.
             #[inline]
             pub fn remove<Q>(&self, key: &Q) -> Option<Ref<'_, K, V>>
             where
@@ -433,7 +457,8 @@ macro_rules! removals {
                 self.inner().lend(|pin| pin.remove(key)).show()
             }
 
-            /// Removes the entry of `key`, and returns it: [`remove`](Self::remove) by the name that std has for it.
+            /// Removes the entry of `key`, and returns it: [`remove`](Self::remove) by the name
+            /// that std has for it.
             pub fn remove_entry<Q>(&self, key: &Q) -> Option<Ref<'_, K, V>>
             where
                 Q: ?Sized + Hash + Equivalent<K>,
@@ -441,7 +466,8 @@ macro_rules! removals {
                 self.remove(key)
             }
 
-            /// Removes the entry of `key`, and gives back its value as its owner's: once nobody can be looking at it any more. See [`Retired`].
+            /// Removes the entry of `key`, and gives back its value as its owner's: once nobody can
+            /// be looking at it any more. See [`Retired`].
             ///
             /// Dearer than [`remove`](Self::remove), whose value the map drops by itself.
             ///
@@ -459,8 +485,9 @@ macro_rules! removals {
                 self.inner().take_out(key).map(Retired::new)
             }
 
-            /// Removes the entry of `key` if the closure agrees to that very value: `Ok` of what was removed, or of nothing if there was none, `Err` of
-            /// what stays. The closure runs with no lock held, and may run more than once.
+            /// Removes the entry of `key` if the closure agrees to that very value: `Ok` of what
+            /// was removed, or of nothing if there was none, `Err` of what stays. The closure runs
+            /// with no lock held, and may run more than once.
             pub fn remove_if<Q>(
                 &self,
                 key: &Q,
@@ -472,8 +499,8 @@ macro_rules! removals {
                 self.inner().lend(|pin| pin.remove_if(key, |pair| condition(&pair.value))).show()
             }
 
-            /// Removes the entries for which `keep` says no; each one that it has said no to, if it is still the one in the map.
-            /// `keep` runs with no lock held.
+            /// Removes the entries for which `keep` says no; each one that it has said no to, if it
+            /// is still the one in the map. `keep` runs with no lock held.
             pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
                 self.inner().retain(|pair| keep(&pair.key, &pair.value));
             }
@@ -483,12 +510,14 @@ macro_rules! removals {
                 self.inner().clear();
             }
 
-            /// Removes the entries that are there now, and shows them. What the iterator has not come to is removed when it is dropped.
+            /// Removes the entries that are there now, and shows them. What the iterator has not
+            /// come to is removed when it is dropped.
             pub fn drain(&self) -> DrainRefs<'_, K, V, S> {
                 DrainRefs(item_set::DrainRefs::new(self.inner(), self.inner()))
             }
 
-            /// Removes the entries that are there now and for which `pick` says yes, and shows them. What the iterator has not come to stays.
+            /// Removes the entries that are there now and for which `pick` says yes, and shows
+            /// them. What the iterator has not come to stays.
             ///
             /// ```
             /// let ages = quintet::HashMap::from([("ada", 36), ("bob", 17)]);
@@ -503,7 +532,8 @@ macro_rules! removals {
                 ExtractRefs { pairs, pin: self.inner(), pick }
             }
 
-            /// [Removes](Self::remove) the entries of many keys, their waits for memory overlapped; returns how many were there.
+            /// [Removes](Self::remove) the entries of many keys, their waits for memory overlapped;
+            /// returns how many were there.
             pub fn remove_many<'k, Q>(&self, keys: impl IntoIterator<Item = &'k Q>) -> usize
             where
                 Q: ?Sized + Hash + Equivalent<K> + 'k,
@@ -546,8 +576,9 @@ macro_rules! figures {
                 $map.pairs.stats()
             }
 
-            /// Bytes held: tables, entries, and entries and tables that were removed and are not yet given back. What lies behind keys and values is not counted,
-            /// nor is what an allocator adds to a block.
+            /// Bytes held: tables, entries, and entries and tables that were removed and are not
+            /// yet given back. What lies behind keys and values is not counted, nor is what an
+            /// allocator adds to a block.
             pub fn memory_bytes(&self) -> usize {
                 let stats = self.stats();
                 stats.table_bytes + stats.backlog_bytes + stats.len * size_of::<Pair<K, V>>()

@@ -4,8 +4,9 @@ use crate::item_set::{Equivalent, ItemSet, Keyed};
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// What can be a key of a [`HashMap`](crate::HashMap) or an element of a [`HashSet`](crate::HashSet): whatever can be hashed, compared and shared by threads.
-/// There is nothing to implement.
+/// What can be a key of a [`HashMap`](crate::HashMap) or an element of a
+/// [`HashSet`](crate::HashSet): whatever can be hashed, compared and shared by threads. There is
+/// nothing to implement.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a key that threads share",
     note = "a key is `Hash`, `Eq`, `Send` and `Sync`: derive the first two, and keep what is not `Sync` in a `Mutex`, outside of the key"
@@ -13,7 +14,8 @@ use std::sync::Arc;
 pub trait Key: Hash + Eq + Send + Sync {}
 impl<K: Hash + Eq + Send + Sync> Key for K {}
 
-/// What can be a value of a [`HashMap`](crate::HashMap): whatever threads can share. There is nothing to implement.
+/// What can be a value of a [`HashMap`](crate::HashMap): whatever threads can share. There is
+/// nothing to implement.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a value that threads share",
     note = "a value is `Send` and `Sync`, since several threads may look at it at once: put what is not `Sync` into a `Mutex`"
@@ -40,7 +42,8 @@ impl<K: Hash + Eq, V> Keyed for Pair<K, V> {
 /// The set under a map.
 pub(super) type Pairs<K, V, S> = ItemSet<Box<Pair<K, V>>, S>;
 
-/// A borrowed form of a key from which the key can be made: for [`entry_ref`](crate::HashMap::entry_ref), which makes one only where it is needed.
+/// A borrowed form of a key from which the key can be made: for
+/// [`entry_ref`](crate::HashMap::entry_ref), which makes one only where it is needed.
 ///
 /// ```
 /// use quintet::hash_map::ToKey;
@@ -84,7 +87,8 @@ to_key! {
     std::ffi::OsStr: std::ffi::OsString, Box<std::ffi::OsStr>, Arc<std::ffi::OsStr>;
 }
 
-/// How an operation names the key it is about, and where the key of a new entry comes from: by a key that is [given](Given), or one that is [made](Made) when it is needed.
+/// How an operation names the key it is about, and where the key of a new entry comes from: by a
+/// key that is [given](Given), or one that is [made](Made) when it is needed.
 pub trait Name<K: Key> {
     /// What is asked for.
     type Asked: ?Sized + Hash + Equivalent<K>;
@@ -125,7 +129,8 @@ impl<K: Key> Name<K> for Given<K> {
     }
 }
 
-/// A key that is only asked for: a new entry gets a clone of that in the old one. Not for operations that add.
+/// A key that is only asked for: a new entry gets a clone of that in the old one. Not for
+/// operations that add.
 pub(super) struct Asked<'q, Q: ?Sized, K> {
     query: &'q Q,
     spare: Option<K>,

@@ -17,8 +17,9 @@ pub struct ParIter<'h, K: Key + 'h, V: Value + 'h>(item_set::ParIter<'h, Box<Pai
 pub struct ParKeys<'h, T: Key + 'h>(ParIter<'h, T, ()>);
 
 impl<K: Key, V: Value, S: BuildHasher, A: Hold> Inside<'_, K, V, S, A> {
-    /// The entries that are there now, dealt out to the threads of rayon, as [`iter_exact`](Self::iter_exact) sees them. The references last as long as the guard is borrowed,
-    /// so that they may be collected.
+    /// The entries that are there now, dealt out to the threads of rayon, as
+    /// [`iter_exact`](Self::iter_exact) sees them. The references last as long as the guard is
+    /// borrowed, so that they may be collected.
     ///
     /// ```
     /// use rayon::prelude::*;
@@ -35,7 +36,8 @@ impl<K: Key, V: Value, S: BuildHasher, A: Hold> Inside<'_, K, V, S, A> {
 }
 
 impl<T: Key, S: BuildHasher, A: Hold> SetInside<'_, T, S, A> {
-    /// The elements that are there now, dealt out to the threads of rayon, as the [`Inside::par_iter`] of a map does.
+    /// The elements that are there now, dealt out to the threads of rayon, as the
+    /// [`Inside::par_iter`] of a map does.
     ///
     /// ```
     /// use rayon::prelude::*;

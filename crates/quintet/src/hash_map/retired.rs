@@ -14,11 +14,15 @@ use std::time::{Duration, Instant};
 
 /// A value that [`take`](crate::HashMap::take) has removed, on its way to being owned again.
 ///
-/// Others may still be looking at it: whoever was inside when it was removed, by a [`Ref`](super::Ref), a guard, an iterator or a quiet handle. It can be looked at here as well, and it is yours
-/// when the last of them is gone. Ask for it ([`try_into_inner`](Self::try_into_inner)), wait for it ([`wait`](Self::wait), [`wait_timeout`](Self::wait_timeout)), or let a task
-/// wait ([`wait_async`](Self::wait_async)). It needs no reference to the map, and may outlive it.
+/// Others may still be looking at it: whoever was inside when it was removed, by a
+/// [`Ref`](super::Ref), a guard, an iterator or a quiet handle. It can be looked at here as well,
+/// and it is yours when the last of them is gone. Ask for it
+/// ([`try_into_inner`](Self::try_into_inner)), wait for it ([`wait`](Self::wait),
+/// [`wait_timeout`](Self::wait_timeout)), or let a task wait ([`wait_async`](Self::wait_async)). It
+/// needs no reference to the map, and may outlive it.
 ///
-/// Dropped, it leaves key and value to the map, which drops them when that is safe, as after [`remove`](crate::HashMap::remove). Forgotten, it leaks them.
+/// Dropped, it leaves key and value to the map, which drops them when that is safe, as after
+/// [`remove`](crate::HashMap::remove). Forgotten, it leaks them.
 ///
 /// ```
 /// use quintet::HashMap;
@@ -105,7 +109,8 @@ impl<K: Key, V: Value> Retired<K, V> {
 
     /// Key and value, if nobody can be looking at them any more. Never waits.
     ///
-    /// The first call lets all threads of the process pass a barrier, which takes some microseconds.
+    /// The first call lets all threads of the process pass a barrier, which takes some
+    /// microseconds.
     ///
     /// # Errors
     /// What was asked for, as it was.
@@ -124,11 +129,14 @@ impl<K: Key, V: Value> Retired<K, V> {
 
     /// Waits until nobody can be looking at the value any more, and returns it.
     ///
-    /// Who looks does not tell when it ends: this looks again and again, more and more seldom, up to 200 times a second.
+    /// Who looks does not tell when it ends: this looks again and again, more and more seldom, up
+    /// to 200 times a second.
     ///
     /// # Errors
-    /// [`WaitError::WouldDeadlock`] if this thread itself is inside of the map: by a guard, a reference or an iterator that it has from the map itself. What it has from a
-    /// handle is not seen: a thread that holds such a guard, or a quiet handle that comes to no quiet point, waits for itself, for ever.
+    /// [`WaitError::WouldDeadlock`] if this thread itself is inside of the map: by a guard, a
+    /// reference or an iterator that it has from the map itself. What it has from a handle is not
+    /// seen: a thread that holds such a guard, or a quiet handle that comes to no quiet point,
+    /// waits for itself, for ever.
     pub fn wait(self) -> Result<V, StillShared<Self>> {
         self.wait_until(None)
     }
@@ -146,9 +154,11 @@ impl<K: Key, V: Value> Retired<K, V> {
         wait_until(self, deadline, Self::try_into_inner, |retired| retired.0.waits_for_itself())
     }
 
-    /// [`wait`](Self::wait) for tasks. A task that holds a guard or a reference of the map meanwhile waits for itself.
+    /// [`wait`](Self::wait) for tasks. A task that holds a guard or a reference of the map
+    /// meanwhile waits for itself.
     ///
-    /// A thread of the library's own wakes the task, while one waits, to look again. A future that is dropped leaves key and value to the map.
+    /// A thread of the library's own wakes the task, while one waits, to look again. A future that
+    /// is dropped leaves key and value to the map.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

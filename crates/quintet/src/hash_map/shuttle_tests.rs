@@ -142,7 +142,8 @@ fn shuttle_map_a_remove_ends_no_flight() {
     model(&[remove, any, any], |world| assert!((1..=2).contains(&made(world))));
 }
 
-/// Two makers that ask for each other's key: one of them is told so, which ends its flight, and the other goes on. If they do not meet, both do.
+/// Two makers that ask for each other's key: one of them is told so, which ends its flight, and the
+/// other goes on. If they do not meet, both do.
 #[test]
 fn shuttle_map_a_circle_is_told() {
     fn cross(world: &World, own: u64, other: u64) {
@@ -162,7 +163,8 @@ fn shuttle_map_a_circle_is_told() {
     });
 }
 
-/// A thread that ends its flight and then waits for another one is in no circle with those whom it has just let go.
+/// A thread that ends its flight and then waits for another one is in no circle with those whom it
+/// has just let go.
 #[test]
 fn shuttle_map_a_flight_that_is_over_is_no_arrow() {
     fn first(world: &World) {

@@ -1,16 +1,22 @@
 //! The usual case, in few instructions: one table, and the item in its home line.
 //!
-//! **O1.** A table without a `prev` has none for ever (G4). So whoever has once seen the root alone, and finds the same table at the root
-//! again, knows that it is alone.
-//! **O2.** A handle remembers such a table until its next quiet point. Its section has checked it, so until then it is not freed, and nothing
-//! else has its address. It remembers as well which era the section had announced, and asks whether it still is the era.
-//! **O3.** A change looks for its item before it takes the latch of its line, and takes no lock: user code runs without it, and memory arrives meanwhile. Under the latch the
-//! same item must still be there (it cannot have been freed, and so none else has its address), and its place must be of this
-//! hash. If the line is closed, the table may have been left (T8).
-//! **O4.** The lines from the home line on to the first with an unused place, if none has the tag of a hash, say that there is no item of that hash (T1), nor an emptied place for
-//! one (T2). Under the lock they say so until the lock is free: an addition looks there, and runs no user code at all.
-//! **O5.** The birth of an addition is the era that its section had announced when the table was found to be at hand: one that was the era then, or is earlier. Too early a birth only
-//! holds the item longer (E2), so nobody asks whether it still is the era. What replaces an item shows that one to its caller, and does ask.
+//! **O1.** A table without a `prev` has none for ever (`grow` G4). So whoever has once seen the
+//! root alone, and finds the same table at the root again, knows that it is alone.
+//! **O2.** A handle remembers such a table until its next quiet point. Its section has checked it,
+//! so until then it is not freed, and nothing else has its address. It remembers as well which era
+//! the section had announced, and asks whether it still is the era.
+//! **O3.** A change takes no lock. It looks for its item, of this very hash, runs the user's code
+//! on it, and puts the other in its place by one compare-exchange: the same item must still be
+//! there (it cannot have been freed, and so none else has its address). If it is closed, the table
+//! may have been left (`table` T8).
+//! **O4.** The lines from the home line on to the first with an unused place, if none has the tag
+//! of a hash, say that there is no item of that hash (`table` T1), nor an emptied place for one
+//! (`table` T2). Under the lock they say so until the lock is free: an addition looks there, and
+//! runs no user code at all.
+//! **O5.** The birth of an addition is the era that its section had announced when the table was
+//! found to be at hand: one that was the era then, or is earlier. Too early a birth only holds the
+//! item longer (`reclaim` E2), so nobody asks whether it still is the era. What replaces an item
+//! shows that one to its caller, and does ask.
 
 use super::core::{Core, Hint};
 use super::row::Row;
@@ -18,9 +24,10 @@ use super::shard::{self, Locked, Shard};
 use super::table::{Raw, Table};
 use super::word::{Birth, tag_of};
 use crate::reclaim::{Hold, Peek, Visit};
+use crate::sync::Ordering;
+use crate::sync::item_word::ItemWord;
 use crate::sync::prefetch::prefetch_write;
 use crate::sync::six::{Lanes, Six};
-use crate::sync::{AtomicPtr, Ordering};
 use std::ptr;
 
 /// An item that was taken out, and now belongs to the caller.
@@ -31,7 +38,8 @@ pub(crate) struct Taken {
     pub(crate) hint: Hint,
 }
 
-/// What shall happen at once: the item of this hash that is added or replaces another, or null for a removal.
+/// What shall happen at once: the item of this hash that is added or replaces another, or null for
+/// a removal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
     pub(crate) hash: u32,
@@ -52,17 +60,16 @@ pub(super) enum Home<'t> {
 #[derive(Clone, Copy)]
 pub(super) struct AtHome<'t> {
     pub(super) item: Raw,
-    place: &'t AtomicPtr<()>,
+    word: &'t ItemWord,
 }
 
 impl<'t> AtHome<'t> {
     /// The item in the first of some lanes of a line, if there is one.
     #[inline(always)]
     fn first(line: &'t Six, lanes: Lanes) -> Option<Self> {
-        let place = line.first_item(lanes);
-        // ORDERING: Acquire, as in `item_at`.
-        let item = place.load(Ordering::Acquire);
-        (!item.is_null()).then_some(Self { item, place })
+        let word = line.first_item(lanes);
+        let item = word.load();
+        (!item.is_null()).then_some(Self { item, word })
     }
 }
 
@@ -88,7 +95,8 @@ impl At<'_> {
 }
 
 impl Core {
-    /// Works with the root in the usual case: it is alone, and the section may follow it. `None` says nothing.
+    /// Works with the root in the usual case: it is alone, and the section may follow it. `None`
+    /// says nothing.
     #[inline(always)]
     pub(super) fn at_hand<A: Hold, R>(
         &self,
@@ -114,7 +122,7 @@ impl Core {
     #[inline(always)]
     fn alone_at<'v>(&self, peek: &'v Peek<'_>) -> Option<&'v Table> {
         let table = self.root.follow(peek).ok()??;
-        // Without a predecessor everything is in this table (S1).
+        // Without a predecessor everything is in this table (`core` S1).
         table.prev().is_empty().then_some(table)
     }
 
@@ -127,12 +135,14 @@ impl Core {
         let returning = unsafe { self.domain.is_returning_in_use() };
         // Work to share is not for here.
         let at_work = !table.next().seems_empty() || returning;
-        // Who runs user code under a lock is told so by the way that takes the lock from the beginning (L4).
+        // Who runs user code under a lock is told so by the way that takes the lock from the
+        // beginning (`shard` L4).
         (!at_work && !shard::is_busy()).then_some(at)
     }
 
-    /// Adds an item to its home, where nothing of its hash was seen (O4), and returns the lock. It calls nothing, so that its caller has no registers to save; where that is
-    /// not enough nothing has happened, and the lock is returned if it was taken. For `born` see O5.
+    /// Adds an item to its home, where nothing of its hash was seen (O4), and returns the lock. It
+    /// calls nothing, so that its caller has no registers to save; where that is not enough nothing
+    /// has happened, and the lock is returned if it was taken. For `born` see O5.
     #[inline(always)]
     pub(super) fn add_at_home<'t>(
         &self,
@@ -151,14 +161,16 @@ impl Core {
         Ok(guard)
     }
 
-    /// Whether the table is at the root, under the lock of the shard that is written to (L2).
+    /// Whether the table is at the root, under the lock of the shard that is written to (`shard`
+    /// L2).
     #[inline(always)]
     fn is_root(&self, table: &Table) -> bool {
         // Under the lock it is up to date with what earlier writers of this shard saw or did.
         self.root.leads_to(table)
     }
 
-    /// Adds an item to `table`, which is at hand, behind its home as well (O4). `None` says that nothing has happened.
+    /// Adds an item to `table`, which is at hand, behind its home as well (O4). `None` says that
+    /// nothing has happened.
     #[inline(always)]
     pub(super) fn add_at_once(
         &self,
@@ -183,8 +195,9 @@ impl Core {
         Some(if filling { Hint::Filling } else { Hint::Nothing })
     }
 
-    /// Replaces an item in `table`, which is at hand, or removes it if `item` is null (O3). `None` says that nothing has happened. `expect` is told of the item that will be
-    /// looked at, to ask the cache for it.
+    /// Replaces an item in `table`, which is at hand, or removes it if `item` is null (O3). `None`
+    /// says that nothing has happened. `expect` is told of the item that will be looked at, to ask
+    /// the cache for it.
     #[inline(always)]
     pub(super) fn change_at_once(
         &self,
@@ -195,7 +208,7 @@ impl Core {
         expect: impl Fn(Raw),
         boxes: bool,
     ) -> Option<Taken> {
-        // Taken before the item is loaded, and before any user code (E9).
+        // Taken before the item is loaded, and before any user code (`reclaim` E9).
         let peek = visit.peek();
         let row = table.row(table.home(hash));
         let lanes = row.line().lanes_of(tag_of(hash));
@@ -208,27 +221,25 @@ impl Core {
         prefetch_write(mark);
         // While it is on its way. User code: what it changes is seen below.
         visit.free_some(boxes && !item.is_null());
-        // Marked although no lock is held: what a write from inside is answered must not depend on where the item lies (L4).
+        // Marked although no lock is held: what a write from inside is answered must not depend on
+        // where the item lies (`shard` L4).
         if !(peek.check() && shard::busy(|| same(found.item))) {
             return None;
         }
-        let latched = row.line().latch().try_take()?;
-        // ORDERING: Relaxed: under the latch (T8); the hash was there before the item. The era is the one that the section announced, so its interval covers the births of
-        // both items.
-        let stands = mark.hash.load(Ordering::Relaxed) == hash
-            && ptr::eq(found.place.load(Ordering::Relaxed), found.item)
-            && peek.check();
-        if !stands {
+        // ORDERING: Relaxed: the hash was there before the item. The era is the one that the
+        // section announced, so its interval covers the births of both items.
+        if mark.hash.load(Ordering::Relaxed) != hash || !peek.check() {
             return None;
         }
+        // ORDERING: Relaxed: before the item is changed, and written after (`table` T6).
         let birth = Birth::from_bits(mark.birth.load(Ordering::Relaxed)).era();
+        if !found.word.change(found.item, item) {
+            return None;
+        }
         let removes = item.is_null();
         if !removes {
             mark.birth.store(Birth::of(peek.upper()).bits(), Ordering::Relaxed);
         }
-        // ORDERING: Release: the item's content comes first; partner: `item_at`.
-        found.place.store(item, Ordering::Release);
-        drop(latched);
         let hint = if removes { Self::count_out(visit, table, hash) } else { Hint::Nothing };
         Some(Taken { before: found.item, birth, hint })
     }
@@ -253,8 +264,8 @@ impl Table {
         None
     }
 
-    /// What is in the home line under the tag of `hash`. Needs no lock; a later look decides. Without a loop, so that little of it stands between two
-    /// lookups of a caller.
+    /// What is in the home line under the tag of `hash`. Needs no lock; a later look decides.
+    /// Without a loop, so that little of it stands between two lookups of a caller.
     #[inline(always)]
     pub(super) fn look_home(&self, hash: u32) -> Home<'_> {
         let home = self.home(hash);
@@ -266,8 +277,8 @@ impl Table {
         AtHome::first(line, lanes).map_or(Home::Unknown, Home::Item)
     }
 
-    /// The item of `hash` that is the `same`, or null, as far as one look at its home line tells: that is where most are. `None` says
-    /// nothing.
+    /// The item of `hash` that is the `same`, or null, as far as one look at its home line tells:
+    /// that is where most are. `None` says nothing.
     #[inline(always)]
     pub(crate) fn glance(
         &self,
@@ -288,7 +299,8 @@ mod tests {
     use super::super::ItemSet;
     use super::super::tests::{Record, record};
 
-    /// A table of a later era is not looked into before that era is announced: nothing would keep it.
+    /// A table of a later era is not looked into before that era is announced: nothing would keep
+    /// it.
     #[test]
     fn a_root_of_a_later_era_is_not_at_hand() {
         let set = ItemSet::<Box<Record>>::new();

@@ -23,7 +23,7 @@ pub(crate) struct Settings {
     pub(crate) first_bits: u32,
     /// The first table keeps the order of insertion.
     pub(crate) ordered: bool,
-    /// Tables may be small: have one shard for all, and be left at once (G10).
+    /// Tables may be small: have one shard for all, and be left at once (`grow` G10).
     pub(crate) small: bool,
 }
 
@@ -71,7 +71,8 @@ impl Settings {
         if self.small { LANE_BITS } else { self.full_bits() }
     }
 
-    /// log2 of the places of the smallest table that is not small: at least one line for each shard.
+    /// log2 of the places of the smallest table that is not small: at least one line for each
+    /// shard.
     pub(crate) fn full_bits(&self) -> u32 {
         (self.shard_bits + LANE_BITS).max(if MODEL { 1 } else { 6 })
     }
@@ -120,22 +121,24 @@ const SMALL: bool = !MODEL;
 const QUOTA: usize = if MODEL { 4 } else { 42 };
 
 impl<P: Pointer, S> ItemSetBuilder<P, S> {
-    /// Room for this many items before the first growth. 0, the default, allocates nothing until the first insert.
+    /// Room for this many items before the first growth. 0, the default, allocates nothing until
+    /// the first insert.
     pub fn capacity(mut self, items: usize) -> Self {
         self.capacity = items;
         self
     }
 
-    /// The share of the places that are dealt out before the table is left: 0.5 to 0.8, by default 0.7. Values outside are brought
-    /// to the nearest end. Less means faster misses, more means less memory.
+    /// The share of the places that are dealt out before the table is left: 0.5 to 0.8, by default
+    /// 0.7. Values outside are brought to the nearest end. Less means faster misses, more means
+    /// less memory.
     #[doc(alias = "load_factor")]
     pub fn max_load(mut self, ratio: f64) -> Self {
         self.load_factor = if ratio.is_nan() { LOAD_FACTOR } else { ratio.clamp(0.5, 0.8) };
         self
     }
 
-    /// How many locks the writers share: brought to a power of two from 1 to 4096, by default 32. Four times the number of
-    /// threads that write is plenty.
+    /// How many locks the writers share: brought to a power of two from 1 to 4096, by default 32.
+    /// Four times the number of threads that write is plenty.
     pub fn shards(mut self, count: usize) -> Self {
         self.shards = count;
         self
@@ -147,9 +150,10 @@ impl<P: Pointer, S> ItemSetBuilder<P, S> {
         self
     }
 
-    /// Whether [iteration](super::ItemSet::iter) follows the order of first insertion, until the set is first rebuilt: that is, until it grows
-    /// beyond its [`capacity`](Self::capacity), shrinks or is compacted. By default it does not, since all inserts have to agree on the order, by one counter:
-    /// threads that insert at the same time take it from each other.
+    /// Whether [iteration](super::ItemSet::iter) follows the order of first insertion, until the
+    /// set is first rebuilt: that is, until it grows beyond its [`capacity`](Self::capacity),
+    /// shrinks or is compacted. By default it does not, since all inserts have to agree on the
+    /// order, by one counter: threads that insert at the same time take it from each other.
     ///
     /// ```
     /// # use quintet::ItemSet;
@@ -180,7 +184,8 @@ impl<P: Pointer, S> ItemSetBuilder<P, S> {
     /// Builds the set.
     ///
     /// # Panics
-    /// If the memory for the capacity cannot be had; [`try_build`](Self::try_build) returns an error instead.
+    /// If the memory for the capacity cannot be had; [`try_build`](Self::try_build) returns an
+    /// error instead.
     pub fn build(self) -> ItemSet<P, S>
     where
         S: BuildHasher,

@@ -4,19 +4,25 @@
 //!   root ──▶ S ──prev──▶ T         T exists only while it is migrated into S; S gets a successor only when it has no prev
 //! ```
 //!
-//! **S1.** Everybody starts at the root: one pointer leads to the pair (S, T). `prev` is loaded before S is searched: if T had been
-//! finished in between, a miss in S would mean nothing.
-//! **S2.** Readers look into S first, then into T. A present answer holds at the moment of its last load; an absent one at some moment between
-//! the miss in S and the miss in T.
-//! **S3.** Writers change S, and T if the item is there too, before they let go of the lock: under the lock of a shard, in a line of T that is closed, the two never
-//! disagree about an item that both have. What is absent is never added to T, not even to a place that was emptied. T may be cut off meanwhile, and S, then alone, be changed at once (T8): what is
-//! found in T counts only if T is linked after both searches. From then on it stays linked, since its item is not in S yet (G3).
-//! **S4.** A replaced item is retired after both tables were changed, once, and with no lock held: its drop is user code.
-//! **S5.** All user code of a write runs before its first change. A panic leaves the tables as they were, and the lock free.
-//! **S6.** A table that has left the root is no longer changed. Who still reads it began before it left, and answers with what held
-//! when it left.
-//! **S7.** An item that `same` has found in one table is looked for in the other by its address: one that calls itself the same
-//! now and another then is in both tables nevertheless, and must leave both before it is retired.
+//! **S1.** Everybody starts at the root: one pointer leads to the pair (S, T). `prev` is loaded
+//! before S is searched: if T had been finished in between, a miss in S would mean nothing.
+//! **S2.** Readers look into S first, then into T. A present answer holds at the moment of its last
+//! load; an absent one at some moment between the miss in S and the miss in T.
+//! **S3.** Writers change S, and T if the item is there too, before they let go of the lock: under
+//! the lock of a shard, where the word in T is closed, the two never disagree about an item that
+//! both have. What is absent is never added to T, not even to a place that was emptied. T may be
+//! cut off meanwhile, and S, then alone, be changed at once (`table` T8): what is found in T counts
+//! only if T is linked after both searches. From then on it stays linked, since its item is not in
+//! S yet (`grow` G3).
+//! **S4.** A replaced item is retired after both tables were changed, once, and with no lock held:
+//! its drop is user code.
+//! **S5.** All user code of a write runs before its first change. A panic leaves the tables as they
+//! were, and the lock free.
+//! **S6.** A table that has left the root is no longer changed. Who still reads it began before it
+//! left, and answers with what held when it left.
+//! **S7.** An item that `same` has found in one table is looked for in the other by its address:
+//! one that calls itself the same now and another then is in both tables nevertheless, and must
+//! leave both before it is retired.
 
 use super::at_once::Taken;
 use super::builder::Settings;
@@ -27,7 +33,6 @@ use super::word::Birth;
 use crate::migrate::{Link, Restart};
 use crate::reclaim::{Domain, Visit};
 use crate::region::AllocError;
-use crate::sync::latch::Latched;
 use crate::sync::{AtomicUsize, const_where_possible};
 use std::ptr;
 
@@ -126,7 +131,8 @@ impl Core {
         /// A set without a table.
         pub(crate) fn new(settings: Settings) -> Self {
             Self {
-                // SAFETY: only views of the set's domain lead here, and all that they find is used in their sections (M12).
+                // SAFETY: only views of the set's domain lead here, and all that they find is used
+                // in their sections (`link` M12).
                 root: unsafe { Link::empty() },
                 shards: Shards::new(settings.shard_bits),
                 settings,
@@ -139,14 +145,15 @@ impl Core {
         }
     }
 
-    /// Items: exact when nobody writes, and never too few under all locks (L7).
+    /// Items: exact when nobody writes, and never too few under all locks (`shard` L7).
     pub(crate) fn len(&self) -> usize {
         // In this order.
         let gone = self.domain.live();
         usize::try_from(self.shards.came() as i64 + gone).unwrap_or(0)
     }
 
-    /// Counts an item of `hash` out of `table`. Now and then it looks whether the set may have become too large for its items.
+    /// Counts an item of `hash` out of `table`. Now and then it looks whether the set may have
+    /// become too large for its items.
     #[inline(always)]
     pub(super) fn count_out(visit: &Visit<'_>, table: &Table, hash: u32) -> Hint {
         let books = visit.books();
@@ -217,7 +224,8 @@ impl Core {
         }
     }
 
-    /// Does what is wanted with the item of `hash` that is the `same`. `item` is null for a removal.
+    /// Does what is wanted with the item of `hash` that is the `same`. `item` is null for a
+    /// removal.
     #[inline(always)]
     pub(crate) fn write(
         &self,
@@ -243,7 +251,8 @@ impl Core {
         }
     }
 
-    /// Before the lock: does a share of the migration, and asks for the memory that the search will need.
+    /// Before the lock: does a share of the migration, and asks for the memory that the search will
+    /// need.
     #[inline(always)]
     fn approach(&self, visit: &Visit<'_>, hash: u32) {
         self.domain.return_piece();
@@ -254,7 +263,7 @@ impl Core {
                 if let Ok(Some(old)) = table.prev().follow(visit) {
                     old.prefetch(hash);
                 }
-                // An error is for those who cannot go on without (G8).
+                // An error is for those who cannot go on without (`grow` G8).
                 let _ = self.help(visit);
             } else if !table.next().seems_empty() {
                 self.ready(visit, table);
@@ -283,24 +292,6 @@ impl Core {
         Some((new.seek_raw(hash, there.item), Some(there)))
     }
 
-    /// Sees to it that an item that was found stays where it is (T8): in the old table its line is closed, in the new one latched.
-    #[inline(always)]
-    fn keep<'v>(
-        Pair { new, old }: Pair<'v>,
-        item: Raw,
-        [here, there]: [Option<usize>; 2],
-    ) -> Result<Option<Latched<'v>>, Restart> {
-        if let (Some(old), Some(place)) = (old, there) {
-            old.latch_of(place).close();
-            if !ptr::eq(old.item_at(place), item) {
-                return Err(Restart);
-            }
-        }
-        let Some(place) = here else { return Ok(None) };
-        let latched = new.latch_of(place).take();
-        if ptr::eq(new.item_at(place), item) { Ok(Some(latched)) } else { Err(Restart) }
-    }
-
     /// One attempt.
     #[inline(always)]
     fn try_write(
@@ -317,7 +308,8 @@ impl Core {
         };
         let shard = table.shard(hash);
         let _guard = shard.lock();
-        // Again under the lock (L2), which may have turned out to be another's (L6).
+        // Again under the lock (`shard` L2), which may have turned out to be another's (`shard`
+        // L6).
         let Some(pair) = self.pair(visit)?.filter(|pair| pair.new.is_locked_like(table)) else {
             return Err(Stop::Restart);
         };
@@ -334,7 +326,8 @@ impl Core {
             _ => here.item,
         };
         let birth = Birth::of(visit.era());
-        // Whatever the answer: afterwards the section's interval covers the birth of the item to come, as it covers that of the one found. Both may be shown to the caller after the lock
+        // Whatever the answer: afterwards the section's interval covers the birth of the item to
+        // come, as it covers that of the one found. Both may be shown to the caller after the lock
         // is free.
         let _ = visit.check();
         if if before.is_null() { !adds } else { want == Want::New } {
@@ -342,12 +335,16 @@ impl Core {
         }
         let mut outcome =
             Outcome { before, taken: None, item, placed: !item.is_null(), hint: Hint::Nothing };
-        // All that can fail comes before the first change.
-        let latched = Self::keep(pair, before, [here.place, in_old])?;
+        // All that can fail comes before the first change, or is it. What was found without it
+        // being closed may have been changed since (`table` T8).
+        if let (Some(old), Some(place)) = (old, in_old) {
+            if !ptr::eq(old.close(place), before) {
+                return Err(Stop::Restart);
+            }
+        }
         if let Some(place) = here.place {
-            outcome.taken = Some(new.birth(place).era());
-            new.set(place, item, birth);
-            drop(latched);
+            let taken = new.change(place, before, item, birth).ok_or(Stop::Restart)?;
+            outcome.taken = Some(taken.era());
         } else if !item.is_null() {
             let comes = before.is_null();
             if comes {
@@ -367,7 +364,7 @@ impl Core {
         }
         if let (Some(old), Some(place)) = (old, in_old) {
             outcome.taken = Some(old.birth(place).era());
-            old.set(place, item, birth);
+            old.settle(place, item, birth);
         }
         if item.is_null() {
             outcome.hint = Self::count_out(visit, new, hash);
@@ -407,7 +404,8 @@ impl Core {
 }
 
 impl Outcome {
-    /// Of what was done at once with `item`, which is null for a removal; what was taken out, if it is not an addition.
+    /// Of what was done at once with `item`, which is null for a removal; what was taken out, if it
+    /// is not an addition.
     #[inline(always)]
     pub(crate) const fn at_once(taken: Option<Taken>, item: Raw) -> Self {
         let (before, taken) = match taken {

@@ -1,6 +1,8 @@
-//! Operations that may need memory, with an error where the usual forms panic. An item that cannot be stored for want of it is dropped, and the set is as it was.
+//! Operations that may need memory, with an error where the usual forms panic. An item that cannot
+//! be stored for want of it is dropped, and the set is as it was.
 //!
-//! For who is inside, what begins with a look at an item is in `modify`, and what takes many in `many`.
+//! For who is inside, what begins with a look at an item is in `modify`, and what takes many in
+//! `many`.
 
 use super::core::Want;
 use super::inside::{Inside, KeyOf};

@@ -4,7 +4,7 @@
 //!  0 alone:      root = T, no prev
 //!        │  prepare: T.next = S
 //!        ▼
-//!  0 prepared:   root = T, S is there and not used; every write touches some of its pages (ready, M10)
+//!  0 prepared:   root = T, S is there and not used; every write touches some of its pages (ready, `migrate` M10)
 //!        │  begin: root = S, S.prev = T                       (no lock held)
 //!        ▼
 //!  1 migrating:  every write moves a chunk of T (help); a shard's first chunk is also its sweep
@@ -13,32 +13,43 @@
 //!  0 alone:      root = S                                     0 alone: root = S'
 //! ```
 //!
-//! **G1.** A chunk is a range of lines inside one shard's range, and is copied under that shard's lock. Of the places in its range those of the
-//! shard are copied; others are displaced from the shard before. The shard's last chunk goes on behind its range up to the first
-//! line with an unused place: by T1 all that the shard has displaced lies before its end.
-//! **G2.** Whoever takes a shard's lock after a chunk of it was copied sees S (L2), and adds nothing to T. Whoever added to T before held the
-//! lock before, so the copier sees it. No sweep over all locks is needed, and nobody can be late.
-//! **G3.** Copying closes the line (T8), reads the place under the lock, looks for the same pointer in S, and adds it if it is not there, which the tags of its home tell as a rule (O4): no user code, no look at the
-//! item, and doing it twice does nothing, for as long as T is linked. A copier that comes late finds that T is not: an item may
-//! have been replaced in S alone since, and copying it would bring it back. Since S alone is changed without the shard's lock (T8), a copier that has not found an item in S looks at the link again. If T is still
-//! linked then, nobody changed S at once before: the item is not in S, its chunk is not done, and T stays linked for as long as the lock is held.
-//! **G4.** S gets a successor only when its prev is null, and once null it stays null: never more than two tables.
-//! **G5.** T is complete when every chunk is done, and whoever sees that completes: nobody's sleep outside of a lock stops the others (M3).
-//! **G6.** The next size follows from the live items: larger, the same (a table full of emptied places), or smaller.
-//! **G7.** By M8 a table does not fill up before its prev is done, unless items were put back into emptied places of T between the count
-//! and the start. Then a copy finds S full, and the set is rebuilt under all locks into a table with room for all: rare, counted, never
-//! wedged.
-//! **G9.** T.next is set once, by exchange, and only when T has no prev. Until the root has moved on to it, writes go on in T; one that finds no
-//! place there does not wait for the pages.
-//! **G10.** A small table has one shard, no prev and no next. It is left at once: under its lock all its items, a few dozen, are copied into the next one, and the root is replaced. If the next one
-//! is not small, its shards are others (L6): nobody else uses them before the root leads there. A set that has left its small tables never comes back to them.
-//! **G8.** A failed allocation leaves everything as it was. The operation that needs the table gets the error; one that only saw that
-//! the table is filling up goes on.
+//! **G1.** A chunk is a range of lines inside one shard's range, and is copied under that shard's
+//! lock. Of the places in its range those of the shard are copied; others are displaced from the
+//! shard before. The shard's last chunk goes on behind its range up to the first line with an
+//! unused place: by `table` T1 all that the shard has displaced lies before its end.
+//! **G2.** Whoever takes a shard's lock after a chunk of it was copied sees S (`shard` L2), and
+//! adds nothing to T. Whoever added to T before held the lock before, so the copier sees it. No
+//! sweep over all locks is needed, and nobody can be late.
+//! **G3.** Copying closes the item (`table` T8), under the lock, looks for the same pointer in S,
+//! and adds it if it is not there, which the tags of its home tell as a rule (`at_once` O4): no
+//! user code, no look at the item, and doing it twice does nothing, for as long as T is linked. A
+//! copier that comes late finds that T is not: an item may have been replaced in S alone since, and
+//! copying it would bring it back. Since S alone is changed without the shard's lock (`table` T8),
+//! a copier that has not found an item in S looks at the link again. If T is still linked then,
+//! nobody changed S at once before: the item is not in S, its chunk is not done, and T stays linked
+//! for as long as the lock is held.
+//! **G4.** S gets a successor only when its prev is null, and once null it stays null: never more
+//! than two tables.
+//! **G5.** T is complete when every chunk is done, and whoever sees that completes: nobody's sleep
+//! outside of a lock stops the others (`migrate` M3).
+//! **G6.** The next size follows from the live items: larger, the same (a table full of emptied
+//! places), or smaller.
+//! **G7.** By `pace` M8 a table does not fill up before its prev is done, unless items were put
+//! back into emptied places of T between the count and the start. Then a copy finds S full, and the
+//! set is rebuilt under all locks into a table with room for all: rare, counted, never wedged.
+//! **G9.** T.next is set once, by exchange, and only when T has no prev. Until the root has moved
+//! on to it, writes go on in T; one that finds no place there does not wait for the pages.
+//! **G10.** A small table has one shard, no prev and no next. It is left at once: under its lock
+//! all its items, a few dozen, are copied into the next one, and the root is replaced. If the next
+//! one is not small, its shards are others (`shard` L6): nobody else uses them before the root
+//! leads there. A set that has left its small tables never comes back to them.
+//! **G8.** A failed allocation leaves everything as it was. The operation that needs the table gets
+//! the error; one that only saw that the table is filling up goes on.
 
 use super::core::{Core, Pair, Stop};
 use super::shard;
 use super::table::{Raw, Table};
-use super::word::{Birth, EMPTY, shard_of};
+use super::word::{Birth, shard_of};
 use crate::migrate::{Address, next_capacity};
 use crate::reclaim::Visit;
 use crate::region::AllocError;
@@ -47,7 +58,7 @@ use crate::sync::six::LANES;
 use std::ptr;
 
 impl Core {
-    /// Places that each write moves at least (M8).
+    /// Places that each write moves at least (`pace` M8).
     fn quota(&self) -> usize {
         self.settings.quota
     }
@@ -87,7 +98,8 @@ impl Core {
         let last = first + (1 << old.plan().chunk_bits());
         let shard = first >> range_bits;
         let _guard = self.shards.row()[shard].lock();
-        // Under the lock both are up to date with what earlier writers of this shard saw (L2, G3).
+        // Under the lock both are up to date with what earlier writers of this shard saw (`shard`
+        // L2, G3).
         if !new.prev().leads_to(old) || !self.root.leads_to(new) {
             return Err(Stop::Restart);
         }
@@ -112,13 +124,13 @@ impl Core {
         line: usize,
         shard: usize,
     ) -> Result<(), Stop> {
-        old.row(line).close(|hash, item, birth| {
-            let ours = hash != EMPTY && shard_of(hash, self.settings.shard_bits) == shard;
-            if ours { self.migrate_item(new, hash, item, birth, Some(old)) } else { Ok(()) }
-        })
+        let ours = |hash| shard_of(hash, self.settings.shard_bits) == shard;
+        let copy = |hash, item, birth| self.migrate_item(new, hash, item, birth, Some(old));
+        old.row(line).close(ours, copy)
     }
 
-    /// Copies the item of one place of `old`, whose shard is locked (G3); or, if no table is named, by one who is alone with the new table.
+    /// Copies the item of one place of `old`, whose shard is locked (G3); or, if no table is named,
+    /// by one who is alone with the new table.
     #[inline(always)]
     fn migrate_item(
         &self,
@@ -144,12 +156,14 @@ impl Core {
 
     /// Unlinks the old table, all of which is done (G5).
     fn complete(&self, visit: &Visit<'_>, new: &Table, old: &Table) {
-        // Who finds no `prev` finds all that was copied: the copiers' chunks were acquired by `is_finished` or `claim`.
+        // Who finds no `prev` finds all that was copied: the copiers' chunks were acquired by
+        // `is_finished` or `claim`.
         let Some(left) = new.prev().cut(old) else { return };
         // ORDERING: Relaxed: a statistic.
         self.migrations.fetch_add(1, Ordering::Relaxed);
         if old.take_leave() {
-            // SAFETY: the root has left it before, for the table that it is cut from now; nobody else takes its leave.
+            // SAFETY: the root has left it before, for the table that it is cut from now; nobody
+            // else takes its leave.
             unsafe { left.retire(visit) };
         }
     }
@@ -182,12 +196,14 @@ impl Core {
             self.settings.bits_for(self.len().saturating_mul(2)).max(self.settings.full_bits());
         let merged = self.table(visit, bits, false, None)?;
         for from in [new, old] {
-            // All lines of S are closed: if T is linked still, nobody has changed S alone, and nobody will (G3).
+            // All items of S are closed: if T is linked still, nobody has changed S alone, and
+            // nobody will (G3).
             if ptr::eq(from, old) && !new.prev().leads_to(old) {
                 return Ok(());
             }
             let copied = from.rows().try_for_each(|row| {
-                row.close(|hash, item, birth| self.migrate_item(&merged, hash, item, birth, None))
+                let copy = |hash, item, birth| self.migrate_item(&merged, hash, item, birth, None);
+                row.close(|_| true, copy)
             });
             if copied.is_err() {
                 // Under all locks the count is exact, and the table has room for twice as many.
@@ -202,15 +218,18 @@ impl Core {
         self.rebuilt.fetch_add(1, Ordering::Relaxed);
         // S keeps its link to T: a reader that is on its way from S still needs it.
         if old.take_leave() {
-            // SAFETY: only by the new table, which the root has left, is it still reached; nobody else takes its leave.
+            // SAFETY: only by the new table, which the root has left, is it still reached; nobody
+            // else takes its leave.
             unsafe { behind.retire(visit) };
         }
-        // SAFETY: only the root led here, since what came before is retired or has been cut; one leaves it (M14).
+        // SAFETY: only the root led here, since what came before is retired or has been cut; one
+        // leaves it (`link` M14).
         unsafe { left.retire(visit) };
         Ok(())
     }
 
-    /// An empty table of `2^bits` places, or of the least number, into which `prev` will be migrated.
+    /// An empty table of `2^bits` places, or of the least number, into which `prev` will be
+    /// migrated.
     fn table(
         &self,
         visit: &Visit<'_>,
@@ -240,7 +259,8 @@ impl Core {
         Ok(table.next().set_once(next).is_ok())
     }
 
-    /// Makes some memory of the prepared successor present; if there is no more to do, begins to use it (M10).
+    /// Makes some memory of the prepared successor present; if there is no more to do, begins to
+    /// use it (`migrate` M10).
     #[cold]
     pub(super) fn ready(&self, visit: &Visit<'_>, table: &Table) {
         if let Ok(Some(next)) = table.next().follow(visit) {
@@ -258,7 +278,8 @@ impl Core {
         }
     }
 
-    /// Moves from a small root to a table of `2^bits` places, or as many more as are needed, under its only lock (G10).
+    /// Moves from a small root to a table of `2^bits` places, or as many more as are needed, under
+    /// its only lock (G10).
     fn leave_at_once(&self, visit: &Visit<'_>, table: &Table, bits: u32) -> Result<(), AllocError> {
         let only = table.shard(0);
         let left = loop {
@@ -268,12 +289,13 @@ impl Core {
             if !self.root.leads_to(table) {
                 return Ok(());
             }
-            // What was added before the lock may be too much. Under the lock nothing comes, and what went may not be counted yet (L7).
+            // What was added before the lock may be too much. Under the lock nothing comes, and
+            // what went may not be counted yet (`shard` L7).
             if next.plan().room() < self.len() {
                 continue;
             }
             let each = |hash, item, birth| self.migrate_item(&next, hash, item, birth, None);
-            if table.rows().try_for_each(|row| row.close(each)).is_err() {
+            if table.rows().try_for_each(|row| row.close(|_| true, each)).is_err() {
                 unreachable!("ItemSet: {} items do not fit into {next:?}", self.len());
             }
             if !next.plan().small {
@@ -283,12 +305,13 @@ impl Core {
         };
         // Only here, under that lock, does the root leave a small table.
         let Ok(left) = left else { unreachable!("ItemSet: a small table has left the root") };
-        // SAFETY: only the root led here; one leaves it (M14).
+        // SAFETY: only the root led here; one leaves it (`link` M14).
         unsafe { left.retire(visit) };
         Ok(())
     }
 
-    /// Moves on from the root, which has no prev, at once: to the successor that is prepared, else to one of `2^bits` places.
+    /// Moves on from the root, which has no prev, at once: to the successor that is prepared, else
+    /// to one of `2^bits` places.
     fn start(&self, visit: &Visit<'_>, table: &Table, bits: u32) -> Result<(), AllocError> {
         if table.plan().small {
             return self.leave_at_once(visit, table, bits);
@@ -323,7 +346,8 @@ impl Core {
         next_capacity(self.len(), table.plan().bits, |_| self.settings.share(), least)
     }
 
-    /// log2 of the places of the smallest table that may follow this one: a set that has been large has no small tables any more.
+    /// log2 of the places of the smallest table that may follow this one: a set that has been large
+    /// has no small tables any more.
     fn least_bits(&self, table: &Table) -> u32 {
         if table.plan().small { self.settings.min_bits() } else { self.settings.full_bits() }
     }
@@ -361,7 +385,8 @@ impl Core {
         }
     }
 
-    /// Searches are long. A larger table helps only if this one is loaded; otherwise hashes collide, and patience must do.
+    /// Searches are long. A larger table helps only if this one is loaded; otherwise hashes
+    /// collide, and patience must do.
     pub(super) fn consider_spreading(&self, visit: &Visit<'_>) {
         let loaded = |table: &&Table| self.len() > table.capacity() / 2;
         if let Some(table) = self.alone(visit).filter(loaded) {
@@ -379,7 +404,8 @@ impl Core {
         }
     }
 
-    /// An insert has found no place: afterwards there is another table, or none is under way any more.
+    /// An insert has found no place: afterwards there is another table, or none is under way any
+    /// more.
     #[cold]
     pub(super) fn make_room(&self, visit: &Visit<'_>) -> Result<(), AllocError> {
         match self.pair(visit) {
@@ -399,8 +425,9 @@ impl Core {
 
     /// Moves to the least table for what is there when it begins.
     ///
-    /// Twice at most: the first time a successor of another size may have been prepared. What is added meanwhile, by other threads or by the drop of
-    /// what is freed on the way, may not fit into that size, and then the set is rebuilt into a larger one (G7): it has its reason.
+    /// Twice at most: the first time a successor of another size may have been prepared. What is
+    /// added meanwhile, by other threads or by the drop of what is freed on the way, may not fit
+    /// into that size, and then the set is rebuilt into a larger one (G7): it has its reason.
     pub(super) fn shrink(&self, visit: &Visit<'_>) -> Result<(), AllocError> {
         for _ in 0..2 {
             let Some(table) = self.settle(visit)? else { return Ok(()) };
@@ -413,7 +440,8 @@ impl Core {
         self.settle(visit).map(drop)
     }
 
-    /// Ends the migration under way, and moves on for as long as `wanted` says so about the size then found.
+    /// Ends the migration under way, and moves on for as long as `wanted` says so about the size
+    /// then found.
     pub(super) fn resize(
         &self,
         visit: &Visit<'_>,

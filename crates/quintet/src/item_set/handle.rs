@@ -9,10 +9,12 @@ use crate::reclaim::{self, Pinned};
 use crate::vocabulary::Fallible;
 use std::fmt;
 
-/// A seat of one's own at an [`ItemSet`], from [`ItemSet::handle`] or [`ItemSet::owned_handle`]: for a hot loop, or a thread or task that stays.
+/// A seat of one's own at an [`ItemSet`], from [`ItemSet::handle`] or [`ItemSet::owned_handle`]:
+/// for a hot loop, or a thread or task that stays.
 ///
-/// It has the operations of the set itself, and lends the same [`Ref`](super::Ref)s. Between operations it is outside and holds nothing back. It is `Send`, and never
-/// `Sync`; what it lends stays on its thread, and goes before it does:
+/// It has the operations of the set itself, and lends the same [`Ref`](super::Ref)s. Between
+/// operations it is outside and holds nothing back. It is `Send`, and never `Sync`; what it lends
+/// stays on its thread, and goes before it does:
 ///
 /// ```compile_fail
 /// # use quintet::ItemSet;
@@ -45,7 +47,8 @@ impl<'s, P: Pointer, S> Handle<'s, P, S> {
         Pin::new(Pinned::on(&self.seat), &self.home)
     }
 
-    /// Frees what this handle has taken out and nobody can refer to any more. Does nothing while something that it lent is alive.
+    /// Frees what this handle has taken out and nobody can refer to any more. Does nothing while
+    /// something that it lent is alive.
     pub fn flush(&self) {
         self.seat.flush();
     }

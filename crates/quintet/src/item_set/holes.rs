@@ -33,7 +33,8 @@ fn value(set: &Set, key: u64) -> Option<u64> {
     set.pin().get(&key).map(|record| record.value)
 }
 
-/// Hole 1: which table does a reader ask, and what if they differ? New first, and they never differ about what both have.
+/// Hole 1: which table does a reader ask, and what if they differ? New first, and they never differ
+/// about what both have.
 #[test]
 fn reads_between_two_tables_are_those_of_one_set() {
     let set = migrating(40, 8);
@@ -49,8 +50,9 @@ fn reads_between_two_tables_are_those_of_one_set() {
     }
 }
 
-/// Holes 2 and 3 need another thread in the middle: `loom_a_removed_item_is_not_resurrected`, `loom_a_late_insert_is_not_lost`.
-/// Here, what the copier does when it comes after the end: nothing.
+/// Holes 2 and 3 need another thread in the middle: `loom_a_removed_item_is_not_resurrected`,
+/// `loom_a_late_insert_is_not_lost`. Here, what the copier does when it comes after the end:
+/// nothing.
 #[test]
 fn a_copier_that_comes_after_the_end_copies_nothing() {
     let set = migrating(40, 8);
@@ -105,7 +107,8 @@ fn migration_runs_no_user_code() {
     assert!((0..1_000).all(|key| pin.contains(&key)));
 }
 
-/// Hole 5: a cursor past the end was taken for completion, while chunks were still in somebody's hands.
+/// Hole 5: a cursor past the end was taken for completion, while chunks were still in somebody's
+/// hands.
 #[test]
 fn chunks_in_sleeping_hands_are_done_by_others() {
     let set = migrating(40, 8);
@@ -124,7 +127,8 @@ fn chunks_in_sleeping_hands_are_done_by_others() {
     assert!((0..40).all(|key| value(&set, key) == Some(0)));
 }
 
-/// Hole 6: emptied slots serve only their own hash, so that churn at constant size filled the table.
+/// Hole 6: emptied slots serve only their own hash, so that churn at constant size filled the
+/// table.
 #[test]
 fn churn_of_distinct_keys_keeps_the_table_small() {
     let set = ItemSet::<Box<Record>>::new();
@@ -145,7 +149,8 @@ fn churn_of_distinct_keys_keeps_the_table_small() {
     assert!(set.memory_bytes() < 512 << 10, "{stats:?}");
 }
 
-/// Hole 7: the new table may be full before the old one is done. Here it is far too small from the beginning.
+/// Hole 7: the new table may be full before the old one is done. Here it is far too small from the
+/// beginning.
 #[test]
 fn a_new_table_that_is_too_small_is_replaced_and_loses_nothing() {
     let set = Set::builder().shards(4).build();
@@ -178,7 +183,8 @@ fn lone(bits: u32) -> Result<Box<Table>, AllocError> {
     Table::try_new(tiny_plan(bits), super::shard::LONE.locks(true), None)
 }
 
-/// Hole 8: failed allocations ran the slot counter past 32 bits, and there is an end to 32-bit slots.
+/// Hole 8: failed allocations ran the slot counter past 32 bits, and there is an end to 32-bit
+/// slots.
 #[test]
 fn asking_a_full_table_changes_nothing_and_sizes_have_an_end() {
     // With slots, and without.
@@ -200,8 +206,9 @@ fn asking_a_full_table_changes_nothing_and_sizes_have_an_end() {
     assert_eq!(refused.err(), Some(AllocError::CapacityOverflow));
 }
 
-/// What is displaced into the range of another shard is dealt out as all else, or the table would be filled to the last (T4); and waits for that shard's lock, or
-/// lets go where the ring comes round (L3).
+/// What is displaced into the range of another shard is dealt out as all else, or the table would
+/// be filled to the last (`table` T4); and waits for that shard's lock, or lets go where the ring
+/// comes round (`shard` L3).
 #[test]
 fn a_place_abroad_is_paid_for_and_needs_the_lock_of_its_owner() {
     const SHARD_BITS: u32 = 2;
@@ -225,7 +232,8 @@ fn a_place_abroad_is_paid_for_and_needs_the_lock_of_its_owner() {
     assert_eq!((LANES + more, table.used()), (table.capacity(), table.capacity()));
 }
 
-/// A shard is a contiguous range of lines, whatever the size: so its chunks are copied under its lock alone.
+/// A shard is a contiguous range of lines, whatever the size: so its chunks are copied under its
+/// lock alone.
 #[test]
 fn a_shard_is_a_range_of_homes() {
     for hash in [1, 0x1234_5678, 0x8000_0000, u32::MAX] {
@@ -235,7 +243,8 @@ fn a_shard_is_a_range_of_homes() {
     }
 }
 
-/// Two hashes may have one tag. An emptied place is filled again by its own hash alone: the copy of a table goes by the hash of the place.
+/// Two hashes may have one tag. An emptied place is filled again by its own hash alone: the copy of
+/// a table goes by the hash of the place.
 #[test]
 fn a_place_is_filled_again_by_its_own_hash_alone() {
     let table = lone(6).unwrap();
@@ -252,15 +261,15 @@ fn a_place_is_filled_again_by_its_own_hash_alone() {
         table.seek(second, || true, |_| true).unwrap().place.is_none(),
         "an item of another hash is not shown"
     );
-    table.set(place, ptr::null_mut(), Birth::of(1));
+    assert!(table.change(place, item, ptr::null_mut(), Birth::of(1)).is_some());
     let other = put(second);
     assert_ne!(place, other);
     assert_eq!((table.hash_at(place), table.hash_at(other)), (first, second));
     assert_eq!(put(first), place, "its own hash may");
 }
 
-/// Hole 9: both tables hand back the replaced item; it must be retired once. And an absent key must not go into the old
-/// table, not even into an emptied slot of its hash.
+/// Hole 9: both tables hand back the replaced item; it must be retired once. And an absent key must
+/// not go into the old table, not even into an emptied slot of its hash.
 #[test]
 fn what_both_tables_replace_is_dropped_once() {
     let kept: Vec<_> = (0..40).map(|key| Arc::new(record(key, 0))).collect();
@@ -347,7 +356,8 @@ fn user_code_under_a_lock_may_read_and_panic_and_never_deadlocks() {
     assert!(removal_during(|_| {}).unwrap());
 }
 
-/// Two sets that write to one another from inside `same_key` would wait crosswise, each for a lock that the other's thread holds.
+/// Two sets that write to one another from inside `same_key` would wait crosswise, each for a lock
+/// that the other's thread holds.
 #[test]
 fn two_sets_that_write_crosswise_do_not_deadlock() {
     let text = message(removal_during(|_| {
@@ -414,8 +424,9 @@ fn a_sleeping_reader_holds_back_a_bounded_backlog() {
     assert!(set.stats().backlog_items <= crate::reclaim::BATCH);
 }
 
-/// A set that shrank looked for the size of what was there at its beginning. What other threads put meanwhile did not fit, the set was rebuilt
-/// into a larger table, and shrank again: for ever, and without giving back one of those tables.
+/// A set that shrank looked for the size of what was there at its beginning. What other threads put
+/// meanwhile did not fit, the set was rebuilt into a larger table, and shrank again: for ever, and
+/// without giving back one of those tables.
 #[test]
 fn shrinking_beside_puts_ends() {
     for _ in 0..2_000 {

@@ -21,22 +21,26 @@ use std::sync::Arc;
 /// The key of a set's items.
 pub(crate) type KeyOf<P> = <<P as Pointer>::Item as Item>::Key;
 
-/// Access to an [`ItemSet`] that is inside a section: a [`Pin`] as long as it lives, a [`QuietHandle`] between its quiet points.
+/// Access to an [`ItemSet`] that is inside a section: a [`Pin`] as long as it lives, a
+/// [`QuietHandle`] between its quiet points.
 ///
-/// It has the operations of the [set itself](ItemSet), and lends plain references: they last as long as the access is borrowed. What each operation does
-/// is told there.
+/// It has the operations of the [set itself](ItemSet), and lends plain references: they last as
+/// long as the access is borrowed. What each operation does is told there.
 pub struct Inside<A, H> {
     /// Before the home: the seat is given back while the set is there.
     pub(super) access: A,
     pub(super) home: H,
 }
 
-/// A guard: inside on the calling thread's seat, or on that of a [`Handle`](super::Handle), for as long as it lives.
+/// A guard: inside on the calling thread's seat, or on that of a [`Handle`](super::Handle), for as
+/// long as it lives.
 pub type Pin<'s, P, S = DefaultHashBuilder> = Inside<Pinned<'s>, &'s ItemSet<P, S>>;
 
-/// A seat of one's own that is inside except at its quiet points, which its owner names: the fastest way to work on a set.
+/// A seat of one's own that is inside except at its quiet points, which its owner names: the
+/// fastest way to work on a set.
 ///
-/// It must come to a quiet point now and then ([`quiescent`](Self::quiescent)), where no reference is left:
+/// It must come to a quiet point now and then ([`quiescent`](Self::quiescent)), where no reference
+/// is left:
 ///
 /// ```compile_fail
 /// # use quintet::ItemSet;
@@ -105,7 +109,8 @@ impl<'s, P: Pointer, S> QuietHandle<'s, P, S> {
 }
 
 impl<P: Pointer, S, H: Deref<Target = ItemSet<P, S>>> Inside<reclaim::QuietHandle, H> {
-    /// A quiet point: no reference is held, as the borrow checker has seen. What was removed before may be freed.
+    /// A quiet point: no reference is held, as the borrow checker has seen. What was removed before
+    /// may be freed.
     #[inline]
     pub fn quiescent(&mut self) {
         self.access.quiescent();
@@ -117,7 +122,8 @@ impl<P: Pointer, S, H: Deref<Target = ItemSet<P, S>>> Inside<reclaim::QuietHandl
         Offline(self.access.offline())
     }
 
-    /// A quiet point that also frees all it can, and gives back the memory of tables that were left.
+    /// A quiet point that also frees all it can, and gives back the memory of tables that were
+    /// left.
     pub fn flush(&mut self) {
         self.access.flush();
     }
@@ -129,7 +135,8 @@ impl<'s, P: Pointer, S> Pin<'s, P, S> {
         Self { access, home: set }
     }
 
-    /// Frees nothing: whoever is inside can refer to what was taken out. Flush the set, or the handle, when the guard is gone.
+    /// Frees nothing: whoever is inside can refer to what was taken out. Flush the set, or the
+    /// handle, when the guard is gone.
     pub fn flush(&self) {}
 }
 
@@ -137,8 +144,8 @@ impl<T, S, A: Hold, H: Deref<Target = ItemSet<Box<T>, S>>> Inside<A, H>
 where
     T: Item + Send + Sync,
 {
-    /// Boxes an item for this set, in memory that an earlier one has left if there is some (E11 of
-    /// `reclaim`). Runs the drop of that one, with nothing locked.
+    /// Boxes an item for this set, in memory that an earlier one has left if there is some
+    /// (`reclaim` E11 of `reclaim`). Runs the drop of that one, with nothing locked.
     #[inline(always)]
     pub(crate) fn boxed(&self, item: T) -> Box<T> {
         // SAFETY: the set's domain has pieces of this type alone (`piece`).
@@ -166,8 +173,8 @@ impl<P: Pointer, S, A: Hold, H: Deref<Target = ItemSet<P, S>>> Inside<A, H> {
     /// An item that this access found, for as long as it is borrowed.
     #[inline(always)]
     pub(crate) fn show(&self, raw: *mut ()) -> Option<&P::Item> {
-        // SAFETY: the set's raw items are items of `P`; found by this access, they are not freed before its next quiet point,
-        // which needs it mutably, or its end.
+        // SAFETY: the set's raw items are items of `P`; found by this access, they are not freed
+        // before its next quiet point, which needs it mutably, or its end.
         unsafe { raw.cast::<P::Item>().as_ref() }
     }
 
@@ -231,7 +238,8 @@ impl<P: Pointer, S, A: Hold, H: Deref<Target = ItemSet<P, S>>> Inside<A, H> {
 
 /// Looking up.
 impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Inside<A, H> {
-    /// The item of `key`, or null. The hash is not kept for what is rare: what does not fit into the processor's window is missing to the next lookup.
+    /// The item of `key`, or null. The hash is not kept for what is rare: what does not fit into
+    /// the processor's window is missing to the next lookup.
     #[inline(always)]
     pub(crate) fn find_key<Q: ?Sized + Hash + Equivalent<KeyOf<P>>>(&self, key: &Q) -> *mut () {
         self.glance(self.set().hash_of(key), key).unwrap_or_else(|| self.find_anew(key))
@@ -287,12 +295,14 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         self.visit(|visit| self.set().core.prefetch(visit, brought(hash)));
     }
 
-    /// [`ItemSet::iter`]. Until the next quiet point, or the end of the guard, everything that is removed is held back.
+    /// [`ItemSet::iter`]. Until the next quiet point, or the end of the guard, everything that is
+    /// removed is held back.
     pub fn iter(&self) -> Iter<'_, P> {
         self.visit(|visit| Iter::new(&self.set().core, visit, false))
     }
 
-    /// [`ItemSet::iter_exact`]. Until the next quiet point, or the end of the guard, everything that is removed is held back.
+    /// [`ItemSet::iter_exact`]. Until the next quiet point, or the end of the guard, everything
+    /// that is removed is held back.
     pub fn iter_exact(&self) -> Iter<'_, P> {
         self.visit(|visit| Iter::new(&self.set().core, visit, true))
     }
@@ -324,7 +334,8 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         self.retire_taken(expect(self.write(brought(hash), same, want, item)).0)
     }
 
-    /// [`ItemSet::insert`] that hands back what was there as an owner, which drops it when that is safe.
+    /// [`ItemSet::insert`] that hands back what was there as an owner, which drops it when that is
+    /// safe.
     pub fn insert_owned(&self, item: impl Into<P>) -> Option<Removed<'_, P, Self>> {
         Removed::new(self, expect(self.write_item(Want::Put, item.into())).0)
     }
@@ -434,7 +445,8 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         self.remove_known(self.set().hash_of(key), key)
     }
 
-    /// [`ItemSet::remove`] that hands back what was there as an owner, which drops it when that is safe.
+    /// [`ItemSet::remove`] that hands back what was there as an owner, which drops it when that is
+    /// safe.
     pub fn remove_owned<Q>(&self, key: &Q) -> Option<Removed<'_, P, Self>>
     where
         Q: ?Sized + Hash + Equivalent<KeyOf<P>>,
@@ -515,7 +527,8 @@ where
         Q: ?Sized + Hash + Equivalent<T::Key>,
     {
         let raw = self.find_key(key);
-        // SAFETY: the set's raw items are `Arc<T>`s; found by this access, protected while it is borrowed.
+        // SAFETY: the set's raw items are `Arc<T>`s; found by this access, protected while it is
+        // borrowed.
         (!raw.is_null()).then(|| unsafe { ArcRef::new(raw) })
     }
 }

@@ -2,18 +2,22 @@
 
 use equivalent::Equivalent;
 use std::hash::{Hash, Hasher};
+use std::ptr;
 use std::sync::Arc;
 
 /// Something that carries its own key.
 ///
-/// A set is asked by a key, or by whatever is [`Equivalent`] to one and feeds a hasher the same: by a `str` where keys are `String`s.
+/// A set is asked by a key, or by whatever is [`Equivalent`] to one and feeds a hasher the same: by
+/// a `str` where keys are `String`s.
 ///
-/// The methods must agree: an item that [`matches`](Self::matches) a key feeds its hasher exactly what the key's `Hash` feeds it,
-/// and two items have the [`same_key`](Self::same_key) if they match the same keys. An item's key does not change while it is in a
-/// set. Breaking this loses the item, nothing worse.
+/// The methods must agree: an item that [`matches`](Self::matches) a key feeds its hasher exactly
+/// what the key's `Hash` feeds it, and two items have the [`same_key`](Self::same_key) if they
+/// match the same keys. An item's key does not change while it is in a set. Breaking this loses the
+/// item, nothing worse.
 ///
-/// [`matches`](Self::matches) compares an item with a key, [`same_key`](Self::same_key) with another item: an insert has an item in its hands
-/// and no key, and the key of an item that has it spread over its fields cannot be borrowed from it.
+/// [`matches`](Self::matches) compares an item with a key, [`same_key`](Self::same_key) with
+/// another item: an insert has an item in its hands and no key, and the key of an item that has it
+/// spread over its fields cannot be borrowed from it.
 ///
 /// Items that hold their key as one field implement [`Keyed`] instead, which is all that is needed.
 ///
@@ -139,7 +143,7 @@ pub trait Pointer: Send + Sync + Sized + sealed::Sealed {
     /// The item.
     type Item: Item;
 
-    /// A box, whose memory is used again (E11 of `reclaim`).
+    /// A box, whose memory is used again (`reclaim` E11).
     #[doc(hidden)]
     const REUSED: bool;
 
@@ -155,7 +159,8 @@ pub trait Pointer: Send + Sync + Sized + sealed::Sealed {
     unsafe fn from_raw(raw: *mut ()) -> Self;
 }
 
-/// A [`Pointer`] that can be cloned: a `Box` of what can be, with its content, or an `Arc`, which is shared.
+/// A [`Pointer`] that can be cloned: a `Box` of what can be, with its content, or an `Arc`, which
+/// is shared.
 pub trait Duplicate: Pointer {
     /// # Safety
     /// `raw` came from `into_raw`, and is not given back meanwhile.
@@ -191,7 +196,7 @@ impl<T: Item + Send + Sync> Pointer for Box<T> {
 
     #[inline(always)]
     fn into_raw(self) -> *mut () {
-        Self::into_raw(self).cast()
+        if align_of::<T>() > 1 { Self::into_raw(self).cast() } else { into_even(self) }
     }
 
     #[inline(always)]
@@ -203,6 +208,40 @@ impl<T: Item + Send + Sync> Pointer for Box<T> {
         // SAFETY: the caller's promise.
         unsafe { Self::from_raw(raw.cast()) }
     }
+}
+
+/// The raw pointer of a box whose type does not say that its address is even, at one that is
+/// (`item_word` Y3).
+fn into_even<T>(boxed: Box<T>) -> *mut () {
+    if size_of::<T>() == 0 {
+        std::mem::forget(boxed);
+        // What has no bytes lies anywhere.
+        return ptr::without_provenance_mut(2);
+    }
+    let Some(boxed) = moved(boxed, |address| address % 2 == 0) else {
+        panic!("ItemSet: the allocator has odd addresses only for items that are bytes")
+    };
+    Box::into_raw(boxed).cast()
+}
+
+/// The same value in a box at an address that fits, unless none is found in many attempts.
+fn moved<T>(boxed: Box<T>, mut fits: impl FnMut(usize) -> bool) -> Option<Box<T>> {
+    const ATTEMPTS: usize = 64;
+    if fits(ptr::from_ref(&*boxed).addr()) {
+        return Some(boxed);
+    }
+    // Kept until one is found, or the same would come again.
+    let mut others = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let mut room = Box::<T>::new_uninit();
+        if fits(room.as_ptr().addr()) {
+            room.write(*boxed);
+            // SAFETY: just written.
+            return Some(unsafe { room.assume_init() });
+        }
+        others.push(room);
+    }
+    None
 }
 
 impl<T: Item + Send + Sync> Pointer for Arc<T> {
@@ -222,5 +261,66 @@ impl<T: Item + Send + Sync> Pointer for Arc<T> {
     unsafe fn from_raw(raw: *mut ()) -> Self {
         // SAFETY: the caller's promise.
         unsafe { Self::from_raw(raw.cast_const().cast()) }
+    }
+}
+
+#[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
+mod tests {
+    use super::*;
+    use crate::ItemSet;
+
+    /// Ten bytes, or none.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Bytes<const N: usize>([u8; N]);
+
+    impl<const N: usize> Keyed for Bytes<N> {
+        type Key = [u8; N];
+        fn key(&self) -> &[u8; N] {
+            &self.0
+        }
+    }
+
+    #[test]
+    fn items_that_are_bytes_lie_at_even_addresses() {
+        for _ in 0..100 {
+            let raw = Box::new(Bytes([7; 3])).into_raw();
+            assert_eq!(raw.addr() % 2, 0);
+            // SAFETY: made above.
+            assert_eq!(*unsafe { <Box<Bytes<3>> as Pointer>::from_raw(raw) }, Bytes([7; 3]));
+        }
+        let set = ItemSet::<Box<Bytes<1>>>::new();
+        (0..200).for_each(|byte| assert!(set.insert(Bytes([byte])).is_none()));
+        (0..200).for_each(|byte| assert!(set.insert(Bytes([byte])).is_some()));
+        (0..200).for_each(|byte| assert_eq!(set.remove(&[byte]).map(|old| old.0), Some([byte])));
+    }
+
+    #[test]
+    fn items_without_bytes_lie_anywhere() {
+        let set = ItemSet::<Box<Bytes<0>>>::new();
+        assert!(set.insert(Bytes([])).is_none());
+        assert!(set.insert(Bytes([])).is_some() && set.contains(&[]));
+        assert!(set.remove(&[]).is_some() && set.is_empty());
+    }
+
+    #[test]
+    fn an_item_is_moved_until_its_address_fits() {
+        let mut asked = 0;
+        let fits_at = |last| {
+            let mut asked = 0;
+            move |_| {
+                asked += 1;
+                asked > last
+            }
+        };
+        let text = || Box::new(String::from("a text"));
+        for moves in [0, 1, 5] {
+            assert_eq!(*moved(text(), fits_at(moves)).unwrap(), "a text");
+        }
+        let never = |_| {
+            asked += 1;
+            false
+        };
+        assert!(moved(text(), never).is_none());
+        assert_eq!(asked, 65);
     }
 }

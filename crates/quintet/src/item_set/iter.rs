@@ -1,16 +1,18 @@
 //! Walking over a set that changes.
 //!
-//! **I1.** The walk fixes a table S that was, at one moment, the root without a prev: every item that was there is in a place of S.
-//! **I2.** An item that stays keeps its place, and a replacement takes over the place of its key; a place has one slot. So what is there
-//! throughout is met once.
-//! **I3.** The section holds everything from before the root was loaded (R2): no load needs a check.
+//! **I1.** The walk fixes a table S that was, at one moment, the root without a prev: every item
+//! that was there is in a place of S.
+//! **I2.** An item that stays keeps its place, and a replacement takes over the place of its key; a
+//! place has one slot. So what is there throughout is met once.
+//! **I3.** The section holds everything from before the root was loaded (`reclaim` E9): no load
+//! needs a check.
 
 use super::core::Core;
 use super::inside::{Inside, Pin, QuietHandle, expect};
 use super::item::Pointer;
 use super::lend::Ref;
 use super::table::Table;
-use super::{Handle, ItemSet};
+use super::{Handle, ItemSet, shard};
 use crate::hasher::DefaultHashBuilder;
 use crate::reclaim::{Hold, Stay, Visit};
 use crate::region::AllocError;
@@ -39,7 +41,7 @@ impl<P: Pointer> Iter<'_, P> {
 
     pub(super) fn try_new(core: &Core, visit: &Visit<'_>, exact: bool) -> Result<Self, AllocError> {
         visit.hold_all();
-        // Ending a migration needs memory only if its new table turned out too small (G7).
+        // Ending a migration needs memory only if its new table turned out too small (`grow` G7).
         let table = core.settle(visit)?;
         let end = exact.then(|| table.map_or(0, Table::end_of_walk));
         Ok(Self { table: table.map(NonNull::from), step: 0, end, items: PhantomData })
@@ -56,7 +58,8 @@ impl<P: Pointer> Iter<'_, P> {
     /// A part of such a walk: the steps behind the first, up to the second.
     ///
     /// # Safety
-    /// The table comes from [`into_range`](Self::into_range) of a walk of the same items, and the access that it was made with is borrowed for as long as this lives.
+    /// The table comes from [`into_range`](Self::into_range) of a walk of the same items, and the
+    /// access that it was made with is borrowed for as long as this lives.
     pub(super) unsafe fn of_range(table: Option<NonNull<Table>>, steps: (usize, usize)) -> Self {
         Self { table, step: steps.0, end: Some(steps.1), items: PhantomData }
     }
@@ -94,7 +97,8 @@ impl<P: Pointer> fmt::Debug for Iter<'_, P> {
     }
 }
 
-/// The iterator of [`ItemSet::iter`] and [`ItemSet::iter_exact`]: each item is kept by a section of its own, and the walk by another.
+/// The iterator of [`ItemSet::iter`] and [`ItemSet::iter_exact`]: each item is kept by a section of
+/// its own, and the walk by another.
 pub struct Refs<'a, P: Pointer> {
     items: Iter<'a, P>,
     stay: Stay<'a>,
@@ -126,11 +130,13 @@ impl<P: Pointer> fmt::Debug for Refs<'_, P> {
     }
 }
 
-/// The iterator of [`Inside::drain`]. What it has not come to when it is dropped is taken out then.
+/// The iterator of [`Inside::drain`]. What it has not come to when it is dropped is taken out then,
+/// except inside of a comparison of keys, where nothing can be.
 pub struct Drain<'h, P: Pointer, I = QuietHandle<'h, P>> {
     items: Iter<'h, P>,
     inside: &'h I,
-    /// Takes out an item that was seen. Here, so that dropping needs to know nothing of the kind of access.
+    /// Takes out an item that was seen. Here, so that dropping needs to know nothing of the kind of
+    /// access.
     take: fn(&I, &P::Item) -> bool,
 }
 
@@ -155,7 +161,7 @@ impl<P: Pointer, I> FusedIterator for Drain<'_, P, I> {}
 
 impl<P: Pointer, I> Drop for Drain<'_, P, I> {
     fn drop(&mut self) {
-        self.for_each(drop);
+        take_rest(self);
     }
 }
 
@@ -165,7 +171,8 @@ impl<P: Pointer, I> fmt::Debug for Drain<'_, P, I> {
     }
 }
 
-/// The iterator of [`ItemSet::drain`]. What it has not come to when it is dropped is taken out then.
+/// The iterator of [`ItemSet::drain`]. What it has not come to when it is dropped is taken out
+/// then, except inside of a comparison of keys, where nothing can be.
 pub struct DrainRefs<'a, P: Pointer, S: BuildHasher = DefaultHashBuilder> {
     items: Refs<'a, P>,
     /// Another section of the same seat, to write by.
@@ -190,13 +197,22 @@ impl<P: Pointer, S: BuildHasher> FusedIterator for DrainRefs<'_, P, S> {}
 
 impl<P: Pointer, S: BuildHasher> Drop for DrainRefs<'_, P, S> {
     fn drop(&mut self) {
-        self.for_each(drop);
+        take_rest(self);
     }
 }
 
 impl<P: Pointer, S: BuildHasher> fmt::Debug for DrainRefs<'_, P, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DrainRefs").field("step", &self.items.items.step).finish_non_exhaustive()
+    }
+}
+
+/// Takes out what a drain has not come to, when it is dropped. Inside of a comparison, where a
+/// write is refused by a panic, it takes out nothing: the drain may be dropped because of just that
+/// panic, and a second one would end the process.
+fn take_rest(drain: &mut impl Iterator) {
+    if !shard::is_busy() {
+        drain.for_each(drop);
     }
 }
 

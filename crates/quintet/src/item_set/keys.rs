@@ -1,9 +1,11 @@
-//! Items that need no implementation of their own: keys that are all there is, and pairs of a key and something.
+//! Items that need no implementation of their own: keys that are all there is, and pairs of a key
+//! and something.
 
 use super::item::Keyed;
 use std::sync::Arc;
 
-/// Types that are their own key, and pairs that begin with one. Listed: a type of one's own may say otherwise.
+/// Types that are their own key, and pairs that begin with one. Listed: a type of one's own may say
+/// otherwise.
 macro_rules! keys {
     ($($key:ty),* $(,)?) => {$(
         impl Keyed for $key {

@@ -1,9 +1,12 @@
 //! What is lent by who is outside between operations: a pointer, and the section that keeps it.
 //!
-//! **N1.** The section of a [`Ref`] is open on the seat on which its item was found, and has been without a gap since before it was found: the guard of the
-//! operation hands its section over, or another is entered while that one is open. So the item is not freed before the `Ref` is gone (E10).
+//! **N1.** The section of a [`Ref`] is open on the seat on which its item was found, and has been
+//! without a gap since before it was found: the guard of the operation hands its section over, or
+//! another is entered while that one is open. So the item is not freed before the `Ref` is gone
+//! (`reclaim` E10).
 //! **N2.** A `Ref` that is forgotten leaves its section open: memory is held back, nothing else.
-//! **N3.** A section belongs to one thread, and so does its `Ref`: it is neither `Send` nor `Sync`, since a clone enters.
+//! **N3.** A section belongs to one thread, and so does its `Ref`: it is neither `Send` nor `Sync`,
+//! since a clone enters.
 
 use super::Equivalent;
 use super::inside::{KeyOf, Pin};
@@ -19,9 +22,11 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// An item, and the read section that keeps it: from the operations of an [`ItemSet`](super::ItemSet) and of a [`Handle`](super::Handle).
+/// An item, and the read section that keeps it: from the operations of an
+/// [`ItemSet`](super::ItemSet) and of a [`Handle`](super::Handle).
 ///
-/// It is no lock: holding one blocks nobody, in any order. It holds back the memory of its item, and of what else was there when it was found.
+/// It is no lock: holding one blocks nobody, in any order. It holds back the memory of its item,
+/// and of what else was there when it was found.
 ///
 /// ```
 /// use quintet::ItemSet;
@@ -47,13 +52,15 @@ pub struct MappedRef<'a, T: ?Sized> {
 
 impl<'a, P: Pointer> Ref<'a, P> {
     /// # Safety
-    /// N1: the section is on the seat that found the item, and was entered when one that has kept it since was open.
+    /// N1: the section is on the seat that found the item, and was entered when one that has kept
+    /// it since was open.
     #[inline(always)]
     pub(super) unsafe fn new(stay: Stay<'a>, item: &P::Item) -> Self {
         Self { item: NonNull::from(item), stay, shown: PhantomData }
     }
 
-    /// The same item, kept by one more section. An associated function: `clone` of a `Ref` is that of its item.
+    /// The same item, kept by one more section. An associated function: `clone` of a `Ref` is that
+    /// of its item.
     #[allow(clippy::should_implement_trait)] // as it is with `std::cell::Ref`
     pub fn clone(this: &Self) -> Self {
         Self { item: this.item, stay: this.stay.another(), shown: PhantomData }
@@ -126,8 +133,9 @@ impl<'a, P: Pointer, S> Pin<'a, P, S> {
     #[inline(always)]
     pub(crate) fn lend<T: Lent<'a, P>>(self, work: impl FnOnce(&'a Self) -> T) -> T::Kept {
         let guard = &raw const self;
-        // SAFETY: the guard is there until its section goes over to what is kept. What is shown refers to items, not to the guard, and `work`
-        // is an operation of this room, which shows nothing of the kind to anybody else.
+        // SAFETY: the guard is there until its section goes over to what is kept. What is shown
+        // refers to items, not to the guard, and `work` is an operation of this room, which shows
+        // nothing of the kind to anybody else.
         let shown = work(unsafe { &*guard });
         shown.keep(self.access.stay())
     }

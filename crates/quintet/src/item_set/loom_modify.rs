@@ -1,4 +1,5 @@
-//! Read, think, write under loom: what the closure was shown is what is replaced, whoever comes between.
+//! Read, think, write under loom: what the closure was shown is what is replaced, whoever comes
+//! between.
 
 use super::loom_tests::{LOW, Member, model, record, set_of};
 use super::*;
@@ -49,7 +50,8 @@ fn loom_an_update_meets_a_migration() {
     });
 }
 
-/// One stores if there is nothing, the other takes out what it has seen: each state has one successor.
+/// One stores if there is nothing, the other takes out what it has seen: each state has one
+/// successor.
 #[test]
 fn loom_compute_and_remove_if_agree() {
     model(|| {
@@ -70,7 +72,8 @@ fn loom_compute_and_remove_if_agree() {
     });
 }
 
-/// What is lent by the set itself is there until it is given back, whatever others take out and free.
+/// What is lent by the set itself is there until it is given back, whatever others take out and
+/// free.
 #[test]
 fn loom_what_is_lent_is_kept() {
     model(|| {

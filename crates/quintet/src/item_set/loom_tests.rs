@@ -1,9 +1,11 @@
-//! The pair of tables under loom: every order of steps that the memory model allows, up to two preemptions.
+//! The pair of tables under loom: every order of steps that the memory model allows, up to two
+//! preemptions.
 //!
-//! Tables are as small as they get: one or two lines of two places, one chunk, one shard unless a test says otherwise. A key is its own hash.
-//! The test keeps a count of every item, so that one that was freed too early is seen and never touched.
+//! Tables are as small as they get: one or two lines of two places, one chunk, one shard unless a
+//! test says otherwise. A key is its own hash. The test keeps a count of every item, so that one
+//! that was freed too early is seen and never touched.
 
-mod latch;
+mod change;
 mod small;
 
 use super::*;
@@ -121,7 +123,8 @@ pub(super) fn set_of(key: u32) -> (Shared<Set>, Member, Member) {
     (set, ours, theirs)
 }
 
-/// An empty set with a table of `2^bits` places, and two members. If they are `acquainted` with it, they add to it at once.
+/// An empty set with a table of `2^bits` places, and two members. If they are `acquainted` with it,
+/// they add to it at once.
 fn empty_set(shards: usize, bits: u32, acquainted: bool) -> (Shared<Set>, Member, Member) {
     let builder = ItemSetBuilder::default().shards(shards).max_load(0.8);
     let set = Shared::new(builder.hasher(Plain::default()).build());
@@ -156,7 +159,8 @@ fn loom_two_puts_of_one_key_see_each_other_once() {
     });
 }
 
-/// The same where the shard has credit, so that each may add at once to the home line: the second must see the first's tag under the lock.
+/// The same where the shard has credit, so that each may add at once to the home line: the second
+/// must see the first's tag under the lock.
 #[test]
 fn loom_two_additions_to_one_home_see_each_other_once() {
     model(|| {
@@ -173,7 +177,8 @@ fn loom_two_additions_to_one_home_see_each_other_once() {
     });
 }
 
-/// Both find the item before they have the lock; the second must see the first's item under it, or one is retired twice.
+/// Both find the item before they have the lock; the second must see the first's item under it, or
+/// one is retired twice.
 #[test]
 fn loom_two_replacements_see_each_other_once() {
     model(|| {
@@ -202,7 +207,8 @@ impl Keyed for Seen {
     }
 }
 
-/// Whoever finds an item finds what was written into it before it was put: a new one, and one that replaces another.
+/// Whoever finds an item finds what was written into it before it was put: a new one, and one that
+/// replaces another.
 #[test]
 fn loom_an_item_comes_with_its_content() {
     use crate::sync::{AtomicU32, Ordering::Relaxed};
@@ -232,12 +238,13 @@ fn loom_an_item_comes_with_its_content() {
     }
 }
 
-/// Two shards put into one line: the lock of its owner decides (T3).
+/// Two shards put into one line: the lock of its owner decides (`table` T3).
 #[test]
 fn loom_two_shards_meet_in_one_line() {
     model_both(|acquainted| {
         let (_set, ours, theirs) = empty_set(2, 3, acquainted);
-        // Fill the last line of the lower shard: its next item spills over into the first line of the upper one.
+        // Fill the last line of the lower shard: its next item spills over into the first line of
+        // the upper one.
         assert_eq!(ours.insert(0x7000_0000, 1), None);
         assert_eq!(ours.insert(0x7000_0001, 2), None);
         let other = theirs.spawn(|theirs| theirs.insert(0x8000_0000, 4));
@@ -248,7 +255,8 @@ fn loom_two_shards_meet_in_one_line() {
     });
 }
 
-/// The same where the ring comes round: the lock of the owner is tried, with the own one held, and both come to an end.
+/// The same where the ring comes round: the lock of the owner is tried, with the own one held, and
+/// both come to an end.
 #[test]
 fn loom_two_shards_meet_where_the_ring_comes_round() {
     model_both(|acquainted| {
@@ -263,7 +271,8 @@ fn loom_two_shards_meet_where_the_ring_comes_round() {
     });
 }
 
-/// The same where the upper shard has credit, so that it adds to its home at once; or does not, if the other has come first.
+/// The same where the upper shard has credit, so that it adds to its home at once; or does not, if
+/// the other has come first.
 #[test]
 fn loom_an_item_at_home_and_one_displaced_meet_in_one_line() {
     model(|| {
@@ -340,7 +349,8 @@ fn loom_a_reader_holds_what_it_found_while_the_set_moves_on() {
     });
 }
 
-/// Many lookups check once for all, and hold what they found all the same: also an item that was born in an era they had not announced.
+/// Many lookups check once for all, and hold what they found all the same: also an item that was
+/// born in an era they had not announced.
 #[test]
 fn loom_many_lookups_hold_what_they_found() {
     model(|| {
@@ -383,7 +393,8 @@ fn loom_many_lookups_during_migration_never_miss() {
     });
 }
 
-/// A helper that falls asleep with a chunk in its hands while the set grows twice must not copy what is old by then.
+/// A helper that falls asleep with a chunk in its hands while the set grows twice must not copy
+/// what is old by then.
 #[test]
 fn loom_a_copier_asleep_across_two_growths_changes_nothing() {
     model(|| {
@@ -401,7 +412,8 @@ fn loom_a_copier_asleep_across_two_growths_changes_nothing() {
     });
 }
 
-/// A set with one item, of value 10, in a table of sixteen places that is being migrated: four chunks, of which each write does one.
+/// A set with one item, of value 10, in a table of sixteen places that is being migrated: four
+/// chunks, of which each write does one.
 fn migrating_with(key: u32) -> (Shared<Set>, Member, Member) {
     let set = sharded(1);
     let (ours, theirs) = (Member::of(&set), Member::of(&set));
@@ -411,8 +423,8 @@ fn migrating_with(key: u32) -> (Shared<Set>, Member, Member) {
     (set, ours, theirs)
 }
 
-/// A copier that falls asleep with a chunk in its hands, and wakes when the old table is no longer linked, must not copy: what
-/// was removed since was removed from the new table alone.
+/// A copier that falls asleep with a chunk in its hands, and wakes when the old table is no longer
+/// linked, must not copy: what was removed since was removed from the new table alone.
 #[test]
 fn loom_a_copier_asleep_beyond_the_end_brings_nothing_back() {
     model(|| {
@@ -428,7 +440,8 @@ fn loom_a_copier_asleep_beyond_the_end_brings_nothing_back() {
     });
 }
 
-/// A copier reads a place under the lock: what it read before may have been removed from the old table, where alone it was.
+/// A copier reads a place under the lock: what it read before may have been removed from the old
+/// table, where alone it was.
 #[test]
 fn loom_a_copier_reads_under_the_lock() {
     model(|| {

@@ -6,10 +6,13 @@
 //!               compare, compare, ...        and look elsewhere for what was not there
 //! ```
 //!
-//! **B1.** Each lookup is one by itself: what it answers held at its look, which lies between the call and its return.
-//! **B2.** One check of the section after all looks of a group stands for one after each: eras only go up, so if the announced one is the era then, it was at
-//! every look. No user code runs between the looks and the check.
-//! **B3.** What the look at the home line does not settle is looked up like a single key, later: that answer holds later, which no caller can tell.
+//! **B1.** Each lookup is one by itself: what it answers held at its look, which lies between the
+//! call and its return.
+//! **B2.** One check of the section after all looks of a group stands for one after each: eras only
+//! go up, so if the announced one is the era then, it was at every look. No user code runs between
+//! the looks and the check.
+//! **B3.** What the look at the home line does not settle is looked up like a single key, later:
+//! that answer holds later, which no caller can tell.
 
 use super::at_once::Home;
 use super::core::Want;
@@ -31,7 +34,8 @@ const GROUP: usize = if MODEL { 2 } else { 32 };
 
 /// What many operations do with each other in mind.
 impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Inside<A, H> {
-    /// [`ItemSet::get_many`]. The references are as those of [`get`](Self::get): they last until the next quiet point, or the end of the guard.
+    /// [`ItemSet::get_many`]. The references are as those of [`get`](Self::get): they last until
+    /// the next quiet point, or the end of the guard.
     ///
     /// ```
     /// # use quintet::ItemSet;
@@ -115,7 +119,8 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         group
     }
 
-    /// Asks the cache for the lines of some hashes and their marks, and then for the items that they have.
+    /// Asks the cache for the lines of some hashes and their marks, and then for the items that
+    /// they have.
     #[inline(always)]
     fn expect_to_write(&self, hashes: impl Iterator<Item = u32> + Clone) {
         let asked = self.at_hand(|table| {
@@ -187,7 +192,8 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
 impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
     Fallible<'_, Inside<A, H>>
 {
-    /// [`ItemSet::insert_many`]. What came before the error is stored; the rest of its group is dropped.
+    /// [`ItemSet::insert_many`]. What came before the error is stored; the rest of its group is
+    /// dropped.
     pub fn insert_many<I: Into<P>>(
         self,
         items: impl IntoIterator<Item = I>,
@@ -209,7 +215,8 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>>
 }
 
 impl Table {
-    /// The item in the home line that may be the one sought, which the cache is asked for, or null if there is none. `None` says nothing.
+    /// The item in the home line that may be the one sought, which the cache is asked for, or null
+    /// if there is none. `None` says nothing.
     #[inline(always)]
     fn glimpse(&self, hash: u32) -> Option<Raw> {
         match self.look_home(hash) {

@@ -93,8 +93,9 @@ use std::sync::Arc;
 ///
 /// # When to use
 ///
-/// For records that many threads look up and some replace: sessions, routes, a cache of parsed things. The key is part of the record,
-/// and is kept once. Where the key is no part of the value, [`HashMap`](crate::HashMap) is simpler; for plain numbers `WordMap` is smaller and faster.
+/// For records that many threads look up and some replace: sessions, routes, a cache of parsed
+/// things. The key is part of the record, and is kept once. Where the key is no part of the value,
+/// [`HashMap`](crate::HashMap) is simpler; for plain numbers `WordMap` is smaller and faster.
 ///
 /// # Example
 ///
@@ -130,38 +131,48 @@ use std::sync::Arc;
 /// assert_eq!(session.user, 3);
 /// ```
 ///
-/// Items of the standard library need no more than their name: `ItemSet<Box<String>>` is a set of texts, `ItemSet<Box<(String, u64)>>` a map from texts to numbers.
+/// Items of the standard library need no more than their name: `ItemSet<Box<String>>` is a set of
+/// texts, `ItemSet<Box<(String, u64)>>` a map from texts to numbers.
 ///
 /// # Ways in
 ///
-/// The set itself, for everything, first of all. A [`pin`](Self::pin) for several operations in a row, and for plain references. A [`handle`](Self::handle) for a
-/// hot loop, or a thread or task that stays ([`owned_handle`](Self::owned_handle)). A [`quiet_handle`](Self::quiet_handle) for the hottest loop, whose author says when it holds nothing.
+/// The set itself, for everything, first of all. A [`pin`](Self::pin) for several operations in a
+/// row, and for plain references. A [`handle`](Self::handle) for a hot loop, or a thread or task
+/// that stays ([`owned_handle`](Self::owned_handle)). A [`quiet_handle`](Self::quiet_handle) for
+/// the hottest loop, whose author says when it holds nothing.
 ///
 /// # Consistency
 ///
-/// Every operation on one key is linearizable, those with a closure too. `len` and `is_empty` are exact when nobody writes. Iteration: see
-/// [`iter`](Self::iter) and [`iter_exact`](Self::iter_exact).
+/// Every operation on one key is linearizable, those with a closure too. `len` and `is_empty` are
+/// exact when nobody writes. Iteration: see [`iter`](Self::iter) and
+/// [`iter_exact`](Self::iter_exact).
 ///
 /// # Progress
 ///
-/// Readers never wait. A writer waits for writers of the same shard. Holding a reference blocks nobody.
+/// Readers never wait. A writer waits for writers of the same shard. Holding a reference blocks
+/// nobody.
 ///
 /// # Growth
 ///
-/// Up to 134 items the set moves at once. Beyond, growth is spread over the writes: each moves 48 places of the old table, or, before that, touches a page of the new one. There are never more than two tables in
-/// use.
+/// Up to 134 items the set moves at once. Beyond, growth is spread over the writes: each moves 48
+/// places of the old table, or, before that, touches a page of the new one. There are never more
+/// than two tables in use.
 ///
 /// # Memory
 ///
-/// Per item 27 to 54 bytes, besides the item: places of 19 bytes, of which 0.35 to 0.7 are filled while the set grows. Churn at constant size
-/// keeps memory flat, and removing gives it back. A reader that sleeps holds back what was there when it fell asleep; one that iterates, or a quiet handle that
-/// never comes to a quiet point, holds back all that is removed meanwhile ([`ItemSetStats`] shows it).
+/// Per item 27 to 54 bytes, besides the item: places of 19 bytes, of which 0.35 to 0.7 are filled
+/// while the set grows. Churn at constant size keeps memory flat, and removing gives it back. A
+/// reader that sleeps holds back what was there when it fell asleep; one that iterates, or a quiet
+/// handle that never comes to a quiet point, holds back all that is removed meanwhile
+/// ([`ItemSetStats`] shows it).
 ///
 /// # Panics
 ///
-/// A panic of user code (`Hash`, `Eq`, [`Item`]) leaves the set as it was. A write to this or any other `ItemSet` from inside [`Item::matches`] or
-/// [`Item::same_key`] panics with advice, in every build, where it could wait for itself; reads are allowed there, except iteration. If memory is needed and cannot be
-/// had, operations panic, except [`try_reserve`](Self::try_reserve) and those of [`fallible`](Self::fallible).
+/// A panic of user code (`Hash`, `Eq`, [`Item`]) leaves the set as it was. A write to this or any
+/// other `ItemSet` from inside [`Item::matches`] or [`Item::same_key`] panics with advice, in every
+/// build, where it could wait for itself; reads are allowed there, except iteration. If memory is
+/// needed and cannot be had, operations panic, except [`try_reserve`](Self::try_reserve) and those
+/// of [`fallible`](Self::fallible).
 #[doc(alias = "DashMap")]
 #[doc(alias = "DashSet")]
 #[doc(alias = "HashIndex")]
@@ -200,7 +211,8 @@ impl<P: Pointer> ItemSet<P> {
 
 impl<P: Pointer, S> ItemSet<P, S> {
     const_where_possible! {
-        /// An empty set with a hasher of one's own. One without a random key lets those who choose the keys make them collide.
+        /// An empty set with a hasher of one's own. One without a random key lets those who choose
+        /// the keys make them collide.
         pub fn with_hasher(hasher: S) -> Self {
             Self { core: Core::new(Settings::DEFAULT), hasher, items: PhantomData }
         }
@@ -230,7 +242,8 @@ impl<P: Pointer, S> ItemSet<P, S> {
         &self.hasher
     }
 
-    /// Where the set's memory is kept until nobody refers to it: for a face that has seats of its own.
+    /// Where the set's memory is kept until nobody refers to it: for a face that has seats of its
+    /// own.
     #[inline(always)]
     pub(crate) fn domain(&self) -> &Domain {
         &self.core.domain
@@ -242,7 +255,8 @@ impl<P: Pointer, S> ItemSet<P, S> {
         self
     }
 
-    /// A guard on the calling thread's own seat: for several operations in a row, and for plain references.
+    /// A guard on the calling thread's own seat: for several operations in a row, and for plain
+    /// references.
     #[inline]
     #[doc(alias = "guard")]
     pub fn pin(&self) -> Pin<'_, P, S> {
@@ -254,7 +268,8 @@ impl<P: Pointer, S> ItemSet<P, S> {
         Handle::new(Home::borrowed(self))
     }
 
-    /// A [`handle`](Self::handle) that keeps the set alive: for tasks, and threads that are not scoped.
+    /// A [`handle`](Self::handle) that keeps the set alive: for tasks, and threads that are not
+    /// scoped.
     ///
     /// ```
     /// # use quintet::ItemSet;
@@ -268,7 +283,8 @@ impl<P: Pointer, S> ItemSet<P, S> {
         Handle::new(Home::shared(Arc::clone(self)))
     }
 
-    /// A seat of one's own that is inside except at its quiet points: the fastest way to work on the set, for who says when it holds nothing.
+    /// A seat of one's own that is inside except at its quiet points: the fastest way to work on
+    /// the set, for who says when it holds nothing.
     ///
     /// ```
     /// # use quintet::ItemSet;
@@ -283,7 +299,8 @@ impl<P: Pointer, S> ItemSet<P, S> {
         QuietHandle::new(Home::borrowed(self))
     }
 
-    /// A [`quiet_handle`](Self::quiet_handle) that keeps the set alive. It may be held across an `.await`, with what it lends.
+    /// A [`quiet_handle`](Self::quiet_handle) that keeps the set alive. It may be held across an
+    /// `.await`, with what it lends.
     #[doc(alias = "owned_guard")]
     pub fn owned_quiet_handle(self: &Arc<Self>) -> QuietHandle<'static, P, S> {
         QuietHandle::new(Home::shared(Arc::clone(self)))
@@ -294,8 +311,9 @@ impl<P: Pointer, S> ItemSet<P, S> {
         Fallible(self)
     }
 
-    /// Frees what the calling thread has taken out, by the set itself or by guards, and nobody can refer to any more. Handles flush
-    /// [themselves](Handle::flush). Does nothing while a guard or a [`Ref`] of this thread is alive.
+    /// Frees what the calling thread has taken out, by the set itself or by guards, and nobody can
+    /// refer to any more. Handles flush [themselves](Handle::flush). Does nothing while a guard or
+    /// a [`Ref`] of this thread is alive.
     pub fn flush(&self) {
         self.core.domain.flush();
     }
@@ -318,7 +336,8 @@ impl<P: Pointer, S: BuildHasher> ItemSet<P, S> {
     /// Recognizes the item of `key` among raw ones.
     #[inline(always)]
     fn matcher<Q: ?Sized + Equivalent<KeyOf<P>>>(key: &Q) -> impl Fn(*mut ()) -> bool {
-        // SAFETY: the core shows raw items that are not null and not freed: linked under the lock, or checked by the section.
+        // SAFETY: the core shows raw items that are not null and not freed: linked under the lock,
+        // or checked by the section.
         move |raw| unsafe { &*raw.cast::<P::Item>() }.matches(key)
     }
 

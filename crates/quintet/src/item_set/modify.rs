@@ -1,20 +1,24 @@
 //! Read, think, write: what a closure makes of an item takes its place, if that is still the item.
 //!
 //! ```text
-//!   find the item ──▶ closure, no lock ──▶ lock ──▶ the same pointer at the place of its hash?  yes: swap or remove
+//!   find the item ──▶ closure, no lock ──▶ write ──▶ the same pointer at the place of its hash?  yes: swap or remove
 //!        ▲                                                                                     no ──┐
 //!        └──────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! **U1.** The closure runs with no lock held, on an item that the section protects. So it may use any set, panic, and take its time; no two sets can wait for each
-//! other by it.
-//! **U2.** What it answered is carried out under the lock of the item's shard, and only if the pointer that it was shown is in one of the tables. The section protects the
-//! item from the look until then, so that no other item can have come to lie at its address. An `Arc` that was taken out and put back is the item that was seen.
-//! **U3.** Look and write ask the same question, by all bits of the hash: what one finds and the other does not would send the operation round for ever. Where nothing was seen, the new item
-//! is placed only if there is none of its key, which the lock decides.
-//! **U4.** So the answer takes effect at the moment of the write, on what the closure was shown. If it comes too late somebody else's write has come between: all
-//! together never stand still.
-//! **U5.** What is made has the key it was made for: checked before the lock is taken. An item of another key would be lost in a place of a foreign hash.
+//! **U1.** The closure runs with no lock held, on an item that the section protects. So it may use
+//! any set, panic, and take its time; no two sets can wait for each other by it.
+//! **U2.** What it answered is carried out in one step, without a lock as a rule, and only if the
+//! pointer that it was shown is in one of the tables. The section protects the item from the look
+//! until then, so that no other item can have come to lie at its address. An `Arc` that was taken
+//! out and put back is the item that was seen.
+//! **U3.** Look and write ask the same question, by all bits of the hash: what one finds and the
+//! other does not would send the operation round for ever. Where nothing was seen, the new item is
+//! placed only if there is none of its key, which the lock decides.
+//! **U4.** So the answer takes effect at the moment of the write, on what the closure was shown. If
+//! it comes too late somebody else's write has come between: all together never stand still.
+//! **U5.** What is made has the key it was made for: checked before the lock is taken. An item of
+//! another key would be lost in a place of a foreign hash.
 
 use super::core::Want;
 use super::inside::{Inside, KeyOf, expect};
@@ -50,7 +54,8 @@ pub(super) fn assert_key(same: bool) {
 }
 
 impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Inside<A, H> {
-    /// The item of this very hash that is the `same`, or null: what is found here is found under the lock (U3).
+    /// The item of this very hash that is the `same`, or null: what is found here is found under
+    /// the lock (U3).
     pub(super) fn look(&self, hash: u32, same: impl Fn(*mut ()) -> bool) -> *mut () {
         let peek = self.peek();
         let find = |table: &Table| table.find_exact(hash, || peek.check(), &same);
@@ -70,7 +75,8 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         self.show(self.look(hash, ItemSet::<P, S>::matcher(key)))
     }
 
-    /// Puts `item` in the place of the one that was seen, and returns both; or hands it back, if that is no longer there (U2).
+    /// Puts `item` in the place of the one that was seen, and returns both; or hands it back, if
+    /// that is no longer there (U2).
     pub(crate) fn swap(
         &self,
         hash: u32,
@@ -98,7 +104,8 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         self.take(self.set().hash_of_item(seen), seen)
     }
 
-    /// Places `item`, of this hash, where nothing of its key was seen, and returns it; or hands it back (U3).
+    /// Places `item`, of this hash, where nothing of its key was seen, and returns it; or hands it
+    /// back (U3).
     #[allow(clippy::type_complexity)] // an error of memory around what happened
     pub(crate) fn add_item(&self, hash: u32, item: P) -> Result<Result<&P::Item, P>, AllocError> {
         let (outcome, back) = self.write_hashed(hash, Want::New, item)?;
@@ -108,7 +115,8 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         }
     }
 
-    /// Places `item` where nothing was seen that is the `same`, and returns it; or hands it back (U3).
+    /// Places `item` where nothing was seen that is the `same`, and returns it; or hands it back
+    /// (U3).
     fn add(
         &self,
         hash: u32,

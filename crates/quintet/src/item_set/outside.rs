@@ -1,5 +1,6 @@
-//! The operations of who is outside between them: of the set itself, on the calling thread's seat, and of a [`Handle`], on its own. Each enters, does what a [`Pin`](super::Pin) does, and
-//! hands its section to the [`Ref`]s that it returns.
+//! The operations of who is outside between them: of the set itself, on the calling thread's seat,
+//! and of a [`Handle`], on its own. Each enters, does what a [`Pin`](super::Pin) does, and hands
+//! its section to the [`Ref`]s that it returns.
 
 use super::inside::KeyOf;
 use super::item::{Item, Pointer};
@@ -34,7 +35,8 @@ macro_rules! reads {
                 self.pin().lend(|pin| pin.get(key))
             }
 
-            /// The item of `key`, whose [hash](ItemSet::hash_of) is known. With a foreign hash the item is not found; debug builds panic.
+            /// The item of `key`, whose [hash](ItemSet::hash_of) is known. With a foreign hash the
+            /// item is not found; debug builds panic.
             #[inline]
             pub fn get_hashed<Q>(&self, hash: u32, key: &Q) -> Option<Ref<'_, P>>
             where
@@ -50,10 +52,11 @@ macro_rules! reads {
                 self.pin().contains(key)
             }
 
-            /// Looks up many keys at once: `items[i]` becomes the item of the key that comes as number `i`. Each lookup is linearizable by itself.
+            /// Looks up many keys at once: `items[i]` becomes the item of the key that comes as
+            /// number `i`. Each lookup is linearizable by itself.
             ///
-            /// For large sets this is faster than one [`get`](Self::get) after the other: the memory of later keys is fetched while earlier ones are
-            /// compared.
+            /// For large sets this is faster than one [`get`](Self::get) after the other: the
+            /// memory of later keys is fetched while earlier ones are compared.
             ///
             /// ```
             /// # use quintet::ItemSet;
@@ -64,7 +67,8 @@ macro_rules! reads {
             /// ```
             ///
             /// # Panics
-            /// If there are not as many places as keys. If [`matches`](Item::matches) panics, earlier places of `items` may be filled.
+            /// If there are not as many places as keys. If [`matches`](Item::matches) panics,
+            /// earlier places of `items` may be filled.
             pub fn get_many<'h, 'k, Q, K>(&'h self, keys: K, items: &mut [Option<Ref<'h, P>>])
             where
                 Q: ?Sized + Hash + Equivalent<KeyOf<P>> + 'k,
@@ -73,7 +77,8 @@ macro_rules! reads {
                 self.pin().lend_many(keys.into_iter(), items, |item| item);
             }
 
-            /// Looks for many keys at once: `found[i]` tells whether there is an item of the key that comes as number `i`. See [`get_many`](Self::get_many).
+            /// Looks for many keys at once: `found[i]` tells whether there is an item of the key
+            /// that comes as number `i`. See [`get_many`](Self::get_many).
             ///
             /// # Panics
             /// If there are not as many places as keys.
@@ -85,22 +90,26 @@ macro_rules! reads {
                 self.pin().contains_many(keys, found);
             }
 
-            /// Asks the cache for the place of a key that will be looked up soon, by its [hash](ItemSet::hash_of).
+            /// Asks the cache for the place of a key that will be looked up soon, by its
+            /// [hash](ItemSet::hash_of).
             #[inline]
             pub fn prefetch(&self, hash: u32) {
                 self.pin().prefetch(hash);
             }
 
-            /// All items, in no order; in that of their first insertion if the set is [`ordered`](super::ItemSetBuilder::ordered), until it is first rebuilt (grown, shrunk or
-            /// compacted). An item that is there throughout is seen; one that comes or goes meanwhile may be. Ends a migration under way first.
+            /// All items, in no order; in that of their first insertion if the set is
+            /// [`ordered`](super::ItemSetBuilder::ordered), until it is first rebuilt (grown,
+            /// shrunk or compacted). An item that is there throughout is seen; one that comes or
+            /// goes meanwhile may be. Ends a migration under way first.
             ///
             /// While the iterator lives everything that is removed is held back.
             pub fn iter(&self) -> Refs<'_, P> {
                 Refs::new(self.pin(), false)
             }
 
-            /// The items that are there now: each that is there throughout is seen exactly once. Items that are put later are not waited
-            /// for. When the set is rebuilt meanwhile, the walk goes on in the table it began with, and may show what was removed since.
+            /// The items that are there now: each that is there throughout is seen exactly once.
+            /// Items that are put later are not waited for. When the set is rebuilt meanwhile, the
+            /// walk goes on in the table it began with, and may show what was removed since.
             ///
             /// While the iterator lives everything that is removed is held back.
             pub fn iter_exact(&self) -> Refs<'_, P> {
@@ -115,10 +124,12 @@ macro_rules! writes {
     ($way:ty) => {
         /// # Storing
         impl<P: Pointer, S: BuildHasher> $way {
-            /// Puts an item into the set. Returns the one it replaces, which the set drops when nobody can refer to it any more.
+            /// Puts an item into the set. Returns the one it replaces, which the set drops when
+            /// nobody can refer to it any more.
             ///
             /// # Panics
-            /// If a larger table is needed and memory for it cannot be had, as all that store: see `fallible`.
+            /// If a larger table is needed and memory for it cannot be had, as all that store: see
+            /// `fallible`.
             #[inline]
             #[doc(alias = "put")]
             #[doc(alias = "upsert")]
@@ -126,8 +137,9 @@ macro_rules! writes {
                 self.pin().lend(|pin| pin.insert(item))
             }
 
-            /// The one operation under all others: puts the item of `key`, or removes it. The hash is that of the key, and the
-            /// key that of the item; debug builds check both. With others the item is lost, nothing worse.
+            /// The one operation under all others: puts the item of `key`, or removes it. The hash
+            /// is that of the key, and the key that of the item; debug builds check both. With
+            /// others the item is lost, nothing worse.
             pub fn put_hashed<Q>(&self, hash: u32, key: &Q, item: Option<P>) -> Option<Ref<'_, P>>
             where
                 Q: ?Sized + Hash + Equivalent<KeyOf<P>>,
@@ -135,7 +147,8 @@ macro_rules! writes {
                 self.pin().lend(|pin| pin.put_hashed(hash, key, item))
             }
 
-            /// Puts an item into the set only if there is none of its key. Otherwise returns the one that is there, and hands this one back.
+            /// Puts an item into the set only if there is none of its key. Otherwise returns the
+            /// one that is there, and hands this one back.
             #[doc(alias = "try_insert")]
             pub fn insert_new(&self, item: impl Into<P>) -> Result<(), Rejected<Ref<'_, P>, P>> {
                 self.pin().lend(|pin| pin.insert_new(item))
@@ -146,9 +159,10 @@ macro_rules! writes {
                 self.pin().lend(|pin| pin.get_or_insert(item))
             }
 
-            /// The item of `key`; if there is none, the one that `make` returns. `make` runs with no lock held, so that it may use
-            /// the set; if another thread puts an item of this key first, that one is returned and the one just made is dropped. Several threads may run
-            /// `make` for one key at once: nobody waits for anybody's.
+            /// The item of `key`; if there is none, the one that `make` returns. `make` runs with
+            /// no lock held, so that it may use the set; if another thread puts an item of this key
+            /// first, that one is returned and the one just made is dropped. Several threads may
+            /// run `make` for one key at once: nobody waits for anybody's.
             ///
             /// # Panics
             /// If `make` returns an item of another key.
@@ -164,15 +178,18 @@ macro_rules! writes {
                 self.pin().lend(|pin| pin.get_or_insert_with(key, make))
             }
 
-            /// Puts an item into the set only if there is one of its key, and returns that one; otherwise hands the item back.
+            /// Puts an item into the set only if there is one of its key, and returns that one;
+            /// otherwise hands the item back.
             pub fn replace(&self, item: impl Into<P>) -> Result<Ref<'_, P>, P> {
                 self.pin().lend(|pin| pin.replace(item))
             }
 
-            /// Replaces the item of `key` by what the closure makes of it, at one moment: nothing that others write meanwhile is lost. Returns the new
-            /// one, or nothing if there was none.
+            /// Replaces the item of `key` by what the closure makes of it, at one moment: nothing
+            /// that others write meanwhile is lost. Returns the new one, or nothing if there was
+            /// none.
             ///
-            /// The closure runs with no lock held, may use the set, and may run more than once: what its last run has made is stored.
+            /// The closure runs with no lock held, may use the set, and may run more than once:
+            /// what its last run has made is stored.
             ///
             /// ```
             /// # use quintet::ItemSet;
@@ -202,7 +219,8 @@ macro_rules! writes {
                 self.pin().lend(|pin| pin.update(key, update))
             }
 
-            /// [`update`](Self::update)s the item that has the key of this one; puts this one, if there is none. Returns the new one.
+            /// [`update`](Self::update)s the item that has the key of this one; puts this one, if
+            /// there is none. Returns the new one.
             ///
             /// # Panics
             /// If the closure makes an item of another key.
@@ -215,7 +233,8 @@ macro_rules! writes {
                 self.pin().lend(|pin| pin.update_or_insert(update, item))
             }
 
-            /// [`update`](Self::update)s the item of `key`; puts the one that `make` returns, if there is none. Returns the new one. `make` runs once at most.
+            /// [`update`](Self::update)s the item of `key`; puts the one that `make` returns, if
+            /// there is none. Returns the new one. `make` runs once at most.
             ///
             /// # Panics
             /// If a closure makes an item of another key.
@@ -231,9 +250,11 @@ macro_rules! writes {
                 self.pin().lend(|pin| pin.update_or_insert_with(key, update, make))
             }
 
-            /// Shows the closure what is there, and does what it says, at one moment. Returns what was there, and what is there since.
+            /// Shows the closure what is there, and does what it says, at one moment. Returns what
+            /// was there, and what is there since.
             ///
-            /// The closure runs with no lock held, may use the set, and may run more than once: what its last run has said is done.
+            /// The closure runs with no lock held, may use the set, and may run more than once:
+            /// what its last run has said is done.
             ///
             /// ```
             /// # use quintet::{Compute, ItemSet};
@@ -264,9 +285,11 @@ macro_rules! writes {
                 self.pin().lend(|pin| pin.compute(key, compute))
             }
 
-            /// Puts `new` in the place of `current`, if that very item is still in the set, and returns it. Otherwise returns what is there, and hands `new` back.
+            /// Puts `new` in the place of `current`, if that very item is still in the set, and
+            /// returns it. Otherwise returns what is there, and hands `new` back.
             ///
-            /// An item is itself only: one that is equal to it, or that belongs to another set, is not.
+            /// An item is itself only: one that is equal to it, or that belongs to another set, is
+            /// not.
             ///
             /// # Panics
             /// If the two differ in their keys.
@@ -279,12 +302,14 @@ macro_rules! writes {
                 self.pin().lend(|pin| pin.compare_exchange(current, new))
             }
 
-            /// [Inserts](Self::insert) many items, their waits for memory overlapped; returns how many keys were new.
+            /// [Inserts](Self::insert) many items, their waits for memory overlapped; returns how
+            /// many keys were new.
             pub fn insert_many<I: Into<P>>(&self, items: impl IntoIterator<Item = I>) -> usize {
                 self.pin().insert_many(items)
             }
 
-            /// Makes room for `additional` more items at once, so that they can be put without growth.
+            /// Makes room for `additional` more items at once, so that they can be put without
+            /// growth.
             ///
             /// # Panics
             /// If the memory cannot be had.
@@ -305,7 +330,8 @@ macro_rules! removals {
     ($way:ty) => {
         /// # Taking out
         impl<P: Pointer, S: BuildHasher> $way {
-            /// Removes the item of `key`, and returns it. The set drops it when nobody can refer to it any more.
+            /// Removes the item of `key`, and returns it. The set drops it when nobody can refer to
+            /// it any more.
             #[inline]
             pub fn remove<Q>(&self, key: &Q) -> Option<Ref<'_, P>>
             where
@@ -314,8 +340,9 @@ macro_rules! removals {
                 self.pin().lend(|pin| pin.remove(key))
             }
 
-            /// Removes the item of `key` if the closure agrees to that very item: `Ok` of what was removed, or of nothing if there was none, `Err` of
-            /// what stays. The closure runs with no lock held, and may run more than once.
+            /// Removes the item of `key` if the closure agrees to that very item: `Ok` of what was
+            /// removed, or of nothing if there was none, `Err` of what stays. The closure runs with
+            /// no lock held, and may run more than once.
             pub fn remove_if<Q>(
                 &self,
                 key: &Q,
@@ -327,8 +354,8 @@ macro_rules! removals {
                 self.pin().lend(|pin| pin.remove_if(key, condition))
             }
 
-            /// Removes the items for which `keep` says no; each one that it has said no to, if it is still the one in the set.
-            /// `keep` runs with no lock held.
+            /// Removes the items for which `keep` says no; each one that it has said no to, if it
+            /// is still the one in the set. `keep` runs with no lock held.
             pub fn retain(&self, keep: impl FnMut(&P::Item) -> bool) {
                 self.pin().retain(keep);
             }
@@ -338,12 +365,14 @@ macro_rules! removals {
                 self.pin().clear();
             }
 
-            /// Removes the items that are there now, and shows them. What the iterator has not come to is removed when it is dropped.
+            /// Removes the items that are there now, and shows them. What the iterator has not come
+            /// to is removed when it is dropped.
             pub fn drain(&self) -> DrainRefs<'_, P, S> {
                 DrainRefs::new(self.pin(), self.pin())
             }
 
-            /// [Removes](Self::remove) the items of many keys, their waits for memory overlapped; returns how many were there.
+            /// [Removes](Self::remove) the items of many keys, their waits for memory overlapped;
+            /// returns how many were there.
             pub fn remove_many<'k, Q>(&self, keys: impl IntoIterator<Item = &'k Q>) -> usize
             where
                 Q: ?Sized + Hash + Equivalent<KeyOf<P>> + 'k,
@@ -363,7 +392,8 @@ macro_rules! removals {
 macro_rules! shared {
     ($way:ty) => {
         impl<T: Item + Send + Sync, S: BuildHasher> $way {
-            /// A share of the item of `key`, to keep. [`Ref::as_arc`] shows it without counting it up.
+            /// A share of the item of `key`, to keep. [`Ref::as_arc`] shows it without counting it
+            /// up.
             pub fn get_arc<Q: ?Sized + Hash + Equivalent<T::Key>>(
                 &self,
                 key: &Q,
@@ -400,7 +430,8 @@ macro_rules! figures {
                 core.stats(&core.domain.pin())
             }
 
-            /// Bytes held: tables, and items and tables that were removed and are not yet given back. Items in the set are not counted.
+            /// Bytes held: tables, and items and tables that were removed and are not yet given
+            /// back. Items in the set are not counted.
             pub fn memory_bytes(&self) -> usize {
                 let stats = self.stats();
                 stats.table_bytes + stats.backlog_bytes

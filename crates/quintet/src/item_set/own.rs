@@ -1,8 +1,12 @@
-//! Items that are taken out for good: their owner gets them back when nobody can refer to them any more.
+//! Items that are taken out for good: their owner gets them back when nobody can refer to them any
+//! more.
 //!
-//! **V1.** An item is taken out as `remove` takes it, and by one caller. From then on it belongs to the [`TakenOut`]: no path from the root leads to it.
-//! **V2.** Until its parting is over, sections that began before may look at it, and so may the owner. What ends it is told by `reclaim::parting`.
-//! **V3.** Dropping a [`TakenOut`] retires the item, as `remove` does. Forgetting one leaks the item.
+//! **V1.** An item is taken out as `remove` takes it, and by one caller. From then on it belongs to
+//! the [`TakenOut`]: no path from the root leads to it.
+//! **V2.** Until its parting is over, sections that began before may look at it, and so may the
+//! owner. What ends it is told by `reclaim::parting`.
+//! **V3.** Dropping a [`TakenOut`] retires the item, as `remove` does. Forgetting one leaks the
+//! item.
 
 use super::core::Want;
 use super::inside::{Inside, KeyOf, expect};
@@ -19,7 +23,8 @@ pub(crate) struct TakenOut<P: Pointer> {
     owns: PhantomData<P>,
 }
 
-// SAFETY: an owner of the item, which any thread may look at and drop: pointers of a set are `Send` and `Sync`. The parting is a number, a weak reference and the item's address.
+// SAFETY: an owner of the item, which any thread may look at and drop: pointers of a set are `Send`
+// and `Sync`. The parting is a number, a weak reference and the item's address.
 unsafe impl<P: Pointer> Send for TakenOut<P> {}
 // SAFETY: as above; shared, it shows the item and nothing else.
 unsafe impl<P: Pointer> Sync for TakenOut<P> {}
@@ -44,7 +49,8 @@ impl<P: Pointer> TakenOut<P> {
     /// The item, if nobody can refer to it any more.
     pub(crate) fn finish(self) -> Result<P, Self> {
         match self.parting.finish() {
-            // SAFETY: the address that the set got from `into_raw`; handed over once, and nobody refers to it (V2).
+            // SAFETY: the address that the set got from `into_raw`; handed over once, and nobody
+            // refers to it (V2).
             Ok(raw) => Ok(unsafe { P::from_raw(raw) }),
             Err(parting) => Err(Self { parting, owns: PhantomData }),
         }
@@ -60,7 +66,8 @@ impl<P: Pointer> Deref for TakenOut<P> {
     type Target = P::Item;
 
     fn deref(&self) -> &P::Item {
-        // SAFETY: the item's address, which is there until the parting is finished, and that takes it by value; only looked at (V2).
+        // SAFETY: the item's address, which is there until the parting is finished, and that takes
+        // it by value; only looked at (V2).
         unsafe { &*self.parting.place().cast::<P::Item>() }
     }
 }

@@ -11,8 +11,9 @@ use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// An item that was taken out of a set, from [`Inside::insert_owned`] or [`Inside::remove_owned`]. Others may still be reading it: dropping this
-/// hands it to the set, which drops it when nobody can refer to it any more. Forgetting this leaks the item.
+/// An item that was taken out of a set, from [`Inside::insert_owned`] or [`Inside::remove_owned`].
+/// Others may still be reading it: dropping this hands it to the set, which drops it when nobody
+/// can refer to it any more. Forgetting this leaks the item.
 pub struct Removed<'h, P: Pointer, I = QuietHandle<'h, P>> {
     inside: &'h I,
     raw: *mut (),

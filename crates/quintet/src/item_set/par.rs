@@ -1,8 +1,11 @@
 //! Walking over a set by several threads at once (feature `rayon`).
 //!
-//! **W1.** The walk is that of `iter_exact`: one table, fixed when it begins, and kept by the section of the guard or handle that is borrowed (I1, I3). Its steps are dealt out in ranges; each step
-//! belongs to one of them, so that each item is met once, as by one thread (I2).
-//! **W2.** A walker needs no seat of its own: nothing that it follows can be freed while the access is borrowed, and it follows the places of one table only.
+//! **W1.** The walk is that of `iter_exact`: one table, fixed when it begins, and kept by the
+//! section of the guard or handle that is borrowed (`iter` I1, I3). Its steps are dealt out in
+//! ranges; each step belongs to one of them, so that each item is met once, as by one thread
+//! (`iter` I2).
+//! **W2.** A walker needs no seat of its own: nothing that it follows can be freed while the access
+//! is borrowed, and it follows the places of one table only.
 
 use super::ItemSet;
 use super::inside::Inside;
@@ -27,14 +30,17 @@ pub struct ParIter<'h, P: Pointer> {
     items: PhantomData<&'h P::Item>,
 }
 
-// SAFETY: a range of a table that the borrowed access keeps, whichever thread looks at it (W2). It gives out references to items, which are `Sync`.
+// SAFETY: a range of a table that the borrowed access keeps, whichever thread looks at it (W2). It
+// gives out references to items, which are `Sync`.
 unsafe impl<P: Pointer> Send for ParIter<'_, P> {}
 
 /// Fewer steps than these are not worth a thread.
 const FEW: usize = 512;
 
 impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Inside<A, H> {
-    /// The items that are there now, dealt out to the threads of rayon, as [`iter_exact`](Self::iter_exact) sees them. The references last as long as the access is borrowed.
+    /// The items that are there now, dealt out to the threads of rayon, as
+    /// [`iter_exact`](Self::iter_exact) sees them. The references last as long as the access is
+    /// borrowed.
     ///
     /// ```
     /// use quintet::{ItemSet, item_set::Keyed};

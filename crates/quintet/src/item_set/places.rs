@@ -26,8 +26,8 @@ pub(crate) struct Sought {
 }
 
 impl Table {
-    /// Looks for an item of `hash` that is the `same`; null items are passed over. `None` if `may_follow` forbids to look at an
-    /// item.
+    /// Looks for an item of `hash` that is the `same`; null items are passed over. `None` if
+    /// `may_follow` forbids to look at an item.
     #[inline(always)]
     pub(crate) fn find(
         &self,
@@ -38,7 +38,8 @@ impl Table {
         self.search::<false>(hash, may_follow, same)
     }
 
-    /// The same for one who will write: only places of this very hash, as under the lock. Others may have the same tag, and their items claim to be the same.
+    /// The same for one who will write: only places of this very hash, as under the lock. Others
+    /// may have the same tag, and their items claim to be the same.
     pub(crate) fn find_exact(
         &self,
         hash: u32,
@@ -60,9 +61,9 @@ impl Table {
             let line = self.line(index);
             let mut lanes = line.lanes_of(tag_of(hash));
             while !lanes.is_empty() {
-                // ORDERING: Acquire, as in `item_at`.
-                let item = line.first_item(lanes).load(Ordering::Acquire);
-                // The hash of a place was written before its first item (T1, T3), and stays.
+                let item = line.first_item(lanes).load();
+                // The hash of a place was written before its first item (`table` T1, T3), and
+                // stays.
                 let is_of = || self.hash_at(index << LANE_BITS | lanes.first()) == hash;
                 if !item.is_null() && (!EXACT || is_of()) {
                     if !may_follow() {
@@ -81,8 +82,9 @@ impl Table {
         }
     }
 
-    /// The same under the lock of the hash's shard: an emptied place stays empty until it is filled by the caller, and so does an unused one. What is found may be changed at once until
-    /// its line is latched or closed (T8).
+    /// The same under the lock of the hash's shard: an emptied place stays empty until it is filled
+    /// by the caller, and so does an unused one. What is found may be changed at once until it is
+    /// closed (`table` T8).
     #[inline(always)]
     pub(crate) fn seek(
         &self,
@@ -102,8 +104,7 @@ impl Table {
                 if self.hash_at(place) != hash {
                     continue;
                 }
-                // ORDERING: Acquire, as in `item_at`.
-                let item = line.item(lane_of(place)).load(Ordering::Acquire);
+                let item = line.item(lane_of(place)).load();
                 if item.is_null() {
                     free = free.or(Some(place));
                     continue;
@@ -133,13 +134,39 @@ impl Table {
             .unwrap_or_else(|| unreachable!("nothing forbids to compare addresses"))
     }
 
-    /// Puts another item, or null, into a place. The caller may change it (T8).
+    /// Puts another item, or null, in the place of one that was found, and returns the birth of
+    /// that; `None` if it is there no longer. The caller holds the lock of its shard.
     #[inline(always)]
-    pub(crate) fn set(&self, place: usize, item: Raw, birth: Birth) {
-        self.row(place >> LANE_BITS).fill(Lanes::only(lane_of(place)), item, birth);
+    pub(super) fn change(&self, place: usize, from: Raw, to: Raw, birth: Birth) -> Option<Birth> {
+        // Before the item is changed, and written after (`table` T6).
+        let before = self.birth(place);
+        if !self.word(place).change_locked(from, to) {
+            return None;
+        }
+        if !to.is_null() {
+            self.set_birth(place, birth);
+        }
+        Some(before)
     }
 
-    /// Adds an item that was sought in vain. The caller has held the lock of its shard since, or is `alone` with the table. Says whether the table is filling up; an error says that nothing has happened.
+    /// Closes the word of a place, and returns its item (`table` T8). The caller holds the lock of
+    /// its shard.
+    #[inline(always)]
+    pub(super) fn close(&self, place: usize) -> Raw {
+        self.word(place).close()
+    }
+
+    /// Puts another item, or null, in the place of one that is closed. The caller holds the lock of
+    /// its shard.
+    #[inline(always)]
+    pub(super) fn settle(&self, place: usize, item: Raw, birth: Birth) {
+        self.set_birth(place, birth);
+        self.word(place).settle(item);
+    }
+
+    /// Adds an item that was sought in vain. The caller has held the lock of its shard since, or is
+    /// `alone` with the table. Says whether the table is filling up; an error says that nothing has
+    /// happened.
     #[inline(always)]
     pub(crate) fn place(
         &self,
@@ -151,13 +178,14 @@ impl Table {
         alone: bool,
     ) -> Result<bool, Stop> {
         if let Some(place) = sought.free {
-            self.set(place, item, birth);
+            self.row(place >> LANE_BITS).fill(Lanes::only(lane_of(place)), item, birth);
             return Ok(false);
         }
         self.add(shard, (sought.end, sought.unused), hash, item, birth, alone)
     }
 
-    /// The same where the search has met nothing of that hash, and ended in a line with unused `lanes`.
+    /// The same where the search has met nothing of that hash, and ended in a line with unused
+    /// `lanes`.
     #[inline(always)]
     pub(super) fn add(
         &self,
@@ -176,7 +204,8 @@ impl Table {
         self.add_slowly(shard, hash, item, birth, alone)
     }
 
-    /// Adds an item to its home, which is `row`. False if that cannot be: an item of its hash may be there (O4), no lane is unused, or no credit is left. The caller holds the lock
+    /// Adds an item to its home, which is `row`. False if that cannot be: an item of its hash may
+    /// be there (`at_once` O4), no lane is unused, or no credit is left. The caller holds the lock
     /// of its shard.
     #[inline(always)]
     pub(super) fn try_add(
@@ -191,7 +220,8 @@ impl Table {
         same.is_empty() && !lanes.is_empty() && self.try_claim(shard, row, lanes, hash, item, birth)
     }
 
-    /// Fills the first of some unused lanes of a line in the shard's own range, if the shard has credit.
+    /// Fills the first of some unused lanes of a line in the shard's own range, if the shard has
+    /// credit.
     #[inline(always)]
     fn try_claim(
         &self,
@@ -211,13 +241,14 @@ impl Table {
         credit > 0
     }
 
-    /// Places that a shard may deal out (T4).
+    /// Places that a shard may deal out (`table` T4).
     #[inline(always)]
     fn credit_of(&self, shard: &Shard) -> u32 {
         shard.credit(ptr::from_ref(self).cast(), self.batch - 1)
     }
 
-    /// The same without credit, or in the range of another shard. All that can fail comes before the first change.
+    /// The same without credit, or in the range of another shard. All that can fail comes before
+    /// the first change.
     #[inline(never)]
     fn add_slowly(
         &self,
@@ -247,7 +278,8 @@ impl Table {
         Ok(filling)
     }
 
-    /// The first line with unused lanes on the way of a hash, and the lock of its owner if that is another shard (T3).
+    /// The first line with unused lanes on the way of a hash, and the lock of its owner if that is
+    /// another shard (`table` T3).
     fn room_for(&self, hash: u32, alone: bool) -> Result<(usize, Lanes, Option<Locked<'_>>), Stop> {
         let mut line = self.home(hash);
         loop {

@@ -11,7 +11,7 @@ pub(crate) struct Plan {
     pub(crate) bits: u32,
     /// log2 of the number of shards; each has a line at least.
     pub(crate) shard_bits: u32,
-    /// It has the shard of small tables, and is left at once (G10).
+    /// It has the shard of small tables, and is left at once (`grow` G10).
     pub(crate) small: bool,
     /// The share of the places that may be dealt out.
     pub(crate) load_factor: f64,
@@ -55,7 +55,8 @@ impl Plan {
         self.filling_from().saturating_sub(credit + 1)
     }
 
-    /// Places that a shard is given at a time, to deal them out (T4). One by one if their order counts.
+    /// Places that a shard is given at a time, to deal them out (`table` T4). One by one if their
+    /// order counts.
     pub(super) fn batch(&self) -> u32 {
         if self.ordered {
             return 1;

@@ -1,4 +1,5 @@
-//! The time between two tables: a successor that is there and not used yet, and items that misbehave.
+//! The time between two tables: a successor that is there and not used yet, and items that
+//! misbehave.
 
 use super::plan::Plan;
 use super::table::{DROPPED, Table};
@@ -24,7 +25,8 @@ fn check(set: &Set, items: u64) {
     assert_eq!(set.len() as u64, items);
 }
 
-/// The new table is used when each of its pages has been touched, one step by each write, and not before.
+/// The new table is used when each of its pages has been touched, one step by each write, and not
+/// before.
 #[test]
 fn a_successor_is_used_when_its_pages_are_there() {
     let set = Set::builder().pages(Pages::Small).capacity(60_000).build();
@@ -90,7 +92,8 @@ fn a_full_table_does_not_wait_for_pages() {
     check(&set, 1_000);
 }
 
-/// A successor belongs to its table until the root has moved on, and to nobody but the set from then on.
+/// A successor belongs to its table until the root has moved on, and to nobody but the set from
+/// then on.
 #[test]
 fn a_successor_is_dropped_once() {
     let dropped = |work: &dyn Fn()| {
@@ -216,8 +219,9 @@ impl BuildHasher for Chosen {
     }
 }
 
-/// An item of one shard may lie in a line of the next. Whoever asks there with another hash of the same tag must not change it under the wrong
-/// lock, whatever the item says about its key: its own shard might be changing it too.
+/// An item of one shard may lie in a line of the next. Whoever asks there with another hash of the
+/// same tag must not change it under the wrong lock, whatever the item says about its key: its own
+/// shard might be changing it too.
 #[test]
 fn an_item_that_lies_about_its_key_is_not_changed_under_a_foreign_lock() {
     let set = ItemSet::<Box<Liar>>::builder().shards(2).hasher(Chosen(0)).build();

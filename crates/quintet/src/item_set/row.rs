@@ -1,7 +1,7 @@
 //! A line of a table, with the marks of its places.
 
 use super::table::Raw;
-use super::word::{Birth, tag_of};
+use super::word::{Birth, EMPTY, tag_of};
 use crate::sync::Ordering;
 use crate::sync::prefetch::prefetch_write;
 use crate::sync::six::{LANES, Lanes, Mark, NO_TAG, Six};
@@ -30,23 +30,27 @@ impl<'t> Row<'t> {
         lanes.first_of(self.marks)
     }
 
-    /// Closes the line, if a place of it was ever used, and shows the hash, the item and the birth of each that was. The hash is EMPTY if another shard is just claiming the place, and the item
-    /// may be null.
+    /// Closes the places of a line that were ever used and are `ours`, and shows the hash, the item
+    /// and the birth of each. The item may be null. The caller holds the lock of their shard, or is
+    /// alone.
     #[inline(always)]
     pub(super) fn close<E>(
         self,
+        ours: impl Fn(u32) -> bool,
         mut show: impl FnMut(u32, Raw, Birth) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut lanes = self.line.used();
-        if !lanes.is_empty() {
-            self.line.latch().close();
-        }
         while !lanes.is_empty() {
             let mark = self.mark(lanes);
-            // ORDERING: Relaxed: who asks for marks holds the lock of their shard, or is alone (T3), and nobody changes them at once any more (T6). Acquire: partner is `fill`.
+            // ORDERING: Relaxed: who asks for hashes holds the lock of their shard, or is alone
+            // (`table` T3): a place that another shard is just claiming has none yet, or a foreign
+            // one.
             let hash = mark.hash.load(Ordering::Relaxed);
-            let birth = Birth::from_bits(mark.birth.load(Ordering::Relaxed));
-            show(hash, self.line.first_item(lanes).load(Ordering::Acquire), birth)?;
+            if hash != EMPTY && ours(hash) {
+                let item = self.line.first_item(lanes).close();
+                // ORDERING: Relaxed: `close` came first (`table` T6).
+                show(hash, item, Birth::from_bits(mark.birth.load(Ordering::Relaxed)))?;
+            }
             lanes = lanes.rest();
         }
         Ok(())
@@ -59,23 +63,25 @@ impl<'t> Row<'t> {
         prefetch_write(self.marks);
     }
 
-    /// Claims the first of some unused lanes. The caller holds the lock of the line's shard and of the hash's (T1, T3).
+    /// Claims the first of some unused lanes. The caller holds the lock of the line's shard and of
+    /// the hash's (`table` T1, T3).
     #[inline(always)]
     pub(super) fn claim(self, hash: u32, lanes: Lanes) {
         let tag = self.line.first_tag(lanes);
-        // ORDERING: Relaxed: one writer at a time (T3); a tag hands over nothing, what is in its place is published by `fill`.
+        // ORDERING: Relaxed: one writer at a time (`table` T3); a tag hands over nothing, what is
+        // in its place is published by `fill`.
         debug_assert_eq!(tag.load(Ordering::Relaxed), NO_TAG);
         tag.store(tag_of(hash), Ordering::Relaxed);
         // ORDERING: Relaxed: asked for under the lock of its own shard, which is held here.
         self.mark(lanes).hash.store(hash, Ordering::Relaxed);
     }
 
-    /// Puts an item, or null, into the first of some lanes. The caller may change it (T8).
+    /// Puts an item into the first of some lanes, where none is. The caller holds the lock of its
+    /// shard (`table` T8).
     #[inline(always)]
     pub(super) fn fill(self, lanes: Lanes, item: Raw, birth: Birth) {
-        // ORDERING: Relaxed (T6).
+        // ORDERING: Relaxed (`table` T6).
         self.mark(lanes).birth.store(birth.bits(), Ordering::Relaxed);
-        // ORDERING: Release: the item's content comes first; partner: the Acquire of whoever finds it.
-        self.line.first_item(lanes).store(item, Ordering::Release);
+        self.line.first_item(lanes).put(item);
     }
 }

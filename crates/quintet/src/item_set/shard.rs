@@ -1,12 +1,18 @@
 //! The locks of the writers.
 //!
-//! **L1.** Whoever adds an item of a stored hash, or copies it, holds the lock of that hash's shard. What is there is changed by who holds the latch of its line (T8).
-//! **L2.** Tables are looked up after the lock was taken, never before: what the last owner saw is seen.
-//! **L3.** A thread that holds a lock waits only for locks of a higher number in the same row: that of the shard into whose range an item is displaced, or all of the row (`rebuild`). Where
-//! the ring of lines comes round, the number is lower: that lock is tried, and if it is not free the operation lets go and begins again.
-//! **L4.** User code under a lock is marked, per thread: a write to the same set from inside would wait for a lock of its own thread, and one to another set
-//! for a lock whose owner may wait for this one, crosswise. Any write to any set panics instead.
-//! **L7.** An item is counted in under the lock, before it can be found, and counted out in the books of the seat that took it out, afterwards: a removal writes to no line that others write,
+//! **L1.** Whoever adds an item of a stored hash, or copies it, holds the lock of that hash's
+//! shard. What is there is changed without it until it is closed (`table` T8).
+//! **L2.** Tables are looked up after the lock was taken, never before: what the last owner saw is
+//! seen.
+//! **L3.** A thread that holds a lock waits only for locks of a higher number in the same row: that
+//! of the shard into whose range an item is displaced, or all of the row (`rebuild`). Where the
+//! ring of lines comes round, the number is lower: that lock is tried, and if it is not free the
+//! operation lets go and begins again.
+//! **L4.** User code under a lock is marked, per thread: a write to the same set from inside would
+//! wait for a lock of its own thread, and one to another set for a lock whose owner may wait for
+//! this one, crosswise. Any write to any set panics instead.
+//! **L7.** An item is counted in under the lock, before it can be found, and counted out in the
+//! books of the seat that took it out, afterwards: a removal writes to no line that others write,
 //! besides those of its place. Who reads the books first, and then what came, counts none too few.
 
 use super::word::shard_of;
@@ -35,7 +41,8 @@ pub(crate) struct Shard {
 
 /// All shards of a set: one for small tables, and a row of `2^bits` for all others.
 ///
-/// **L5.** Each of the two is made once, before the first table that uses it, and stays until the set drops. The pointers are null before. After, one leads to a shard in a box of its own, the
+/// **L5.** Each of the two is made once, before the first table that uses it, and stays until the
+/// set drops. The pointers are null before. After, one leads to a shard in a box of its own, the
 /// other to the first of `2^bits` shards in one box.
 #[derive(Debug)]
 pub(crate) struct Shards {
@@ -46,15 +53,17 @@ pub(crate) struct Shards {
 
 /// The shards of a table: those of its set for tables of its kind.
 ///
-/// **L6.** Tables of one kind have the same shards, so that the lock of a hash is the same for all of them. Whoever has locked the shard of a hash and finds
-/// a table of the other kind at the root has locked nothing, and begins again.
+/// **L6.** Tables of one kind have the same shards, so that the lock of a hash is the same for all
+/// of them. Whoever has locked the shard of a hash and finds a table of the other kind at the root
+/// has locked nothing, and begins again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Locks {
     first: NonNull<Shard>,
     bits: u32,
 }
 
-// SAFETY: a shard is shared by all threads; it is one of a set's, which outlives those who follow this (L5).
+// SAFETY: a shard is shared by all threads; it is one of a set's, which outlives those who follow
+// this (L5).
 unsafe impl Send for Locks {}
 // SAFETY: as above.
 unsafe impl Sync for Locks {}
@@ -127,10 +136,12 @@ impl Shards {
         few + self.row().iter().map(|shard| shard.came()).sum::<usize>()
     }
 
-    /// Counts the items of a small table, whose shard is locked, in the row from now on, which nobody else uses yet.
+    /// Counts the items of a small table, whose shard is locked, in the row from now on, which
+    /// nobody else uses yet.
     pub(crate) fn hand_over(&self, hashes: impl Iterator<Item = u32>) {
         for shard in self.row() {
-            // ORDERING: Relaxed: see `Shard::came`. An attempt before this one may have counted in vain.
+            // ORDERING: Relaxed: see `Shard::came`. An attempt before this one may have counted in
+            // vain.
             shard.came.store(0, Ordering::Relaxed);
         }
         let mut handed = 0;
@@ -140,7 +151,8 @@ impl Shards {
         }
         if let Some(one) = self.one() {
             // What went stays with what came.
-            // ORDERING: Release: who does not find them here finds them in the row; partner: `Shard::came`.
+            // ORDERING: Release: who does not find them here finds them in the row; partner:
+            // `Shard::came`.
             one.came.store(one.came() - handed, Ordering::Release);
         }
     }
@@ -149,7 +161,8 @@ impl Shards {
 /// Sets a pointer that is null; else returns where it leads already.
 fn set_once<T>(place: &AtomicPtr<T>, made: *mut T) -> Result<NonNull<T>, NonNull<T>> {
     let null = ptr::null_mut();
-    // ORDERING: Release: publishes what was made; Acquire, also on failure: what another has made; partners: each other, `one` and `row`.
+    // ORDERING: Release: publishes what was made; Acquire, also on failure: what another has made;
+    // partners: each other, `one` and `row`.
     let set = place.compare_exchange(null, made, Ordering::AcqRel, Ordering::Acquire);
     // SAFETY: `made` is out of a box, and what is there instead is not null.
     let pointer = |raw| unsafe { NonNull::new_unchecked(raw) };
@@ -193,7 +206,8 @@ impl Locks {
     pub(crate) unsafe fn at<'s>(&self, number: usize) -> &'s Shard {
         debug_assert!(number < 1 << self.bits);
         let offset = number * size_of::<CachePadded<Shard>>();
-        // SAFETY: there are `2^bits` shards at that distance, or one (L5), for as long as the set lives.
+        // SAFETY: there are `2^bits` shards at that distance, or one (L5), for as long as the set
+        // lives.
         unsafe { &*self.first.as_ptr().cast_const().wrapping_byte_add(offset) }
     }
 
@@ -237,7 +251,8 @@ impl Shard {
 
     /// Items that came here.
     pub(crate) fn came(&self) -> usize {
-        // ORDERING: Acquire: partner is `Shards::hand_over`. Otherwise a count; whoever wants it exact has joined the writers.
+        // ORDERING: Acquire: partner is `Shards::hand_over`. Otherwise a count; whoever wants it
+        // exact has joined the writers.
         self.came.load(Ordering::Acquire)
     }
 
@@ -257,11 +272,12 @@ impl Shard {
 }
 
 impl Shard {
-    /// Places of `table` that this shard may deal out, `most` of them at most. The caller holds the lock, as for all of these.
+    /// Places of `table` that this shard may deal out, `most` of them at most. The caller holds the
+    /// lock, as for all of these.
     #[inline(always)]
     pub(crate) fn credit(&self, table: *const (), most: u32) -> u32 {
-        // ORDERING: Relaxed: one writer at a time (L1). Credit with another table is lost: that one has been left. It may have had the
-        // address of this one, and larger batches: hence `most`.
+        // ORDERING: Relaxed: one writer at a time (L1). Credit with another table is lost: that one
+        // has been left. It may have had the address of this one, and larger batches: hence `most`.
         let credit = self.credit.load(Ordering::Relaxed).min(most);
         if ptr::eq(self.table.load(Ordering::Relaxed), table) { credit } else { 0 }
     }
@@ -289,7 +305,8 @@ pub(super) static LONE: Shards = Shards::new(5);
 mod tests {
     use super::*;
 
-    /// A table may come to lie where a larger one was: what is left of the credit with that one may be more than it has places (T4).
+    /// A table may come to lie where a larger one was: what is left of the credit with that one may
+    /// be more than it has places (`table` T4).
     #[test]
     fn credit_is_with_one_table_and_never_more_than_it_gives() {
         let shards = Shard::row(1);

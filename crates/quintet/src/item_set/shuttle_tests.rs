@@ -1,4 +1,5 @@
-//! Whole growths under shuttle: many schedules of many steps, from the smallest table, with four threads.
+//! Whole growths under shuttle: many schedules of many steps, from the smallest table, with four
+//! threads.
 
 use super::*;
 use crate::sync::{Arc, schedules, thread};
@@ -98,7 +99,8 @@ fn shuttle_one_winner_per_key_while_the_set_grows() {
     });
 }
 
-/// Four threads count under the same keys while the set grows: nothing is lost, whichever way a count takes.
+/// Four threads count under the same keys while the set grows: nothing is lost, whichever way a
+/// count takes.
 #[test]
 fn shuttle_counts_are_exact_while_the_set_grows() {
     model(2, |set| {

@@ -13,7 +13,8 @@ pub struct ItemSetStats {
     pub len: usize,
     /// Items that fit before the table is left.
     pub capacity: usize,
-    /// Places of the table that have been dealt out, emptied ones too, or were given to the shards to deal them out: up to a 16th part.
+    /// Places of the table that have been dealt out, emptied ones too, or were given to the shards
+    /// to deal them out: up to a 16th part.
     pub places_used: usize,
     /// Places of the table.
     pub places: usize,
@@ -29,7 +30,8 @@ pub struct ItemSetStats {
     pub migrations: usize,
     /// Chunks that were moved again because their mover seemed asleep.
     pub chunks_again: usize,
-    /// Puts that found the table full before its predecessor was done, and had to see to that first.
+    /// Puts that found the table full before its predecessor was done, and had to see to that
+    /// first.
     pub waited: usize,
     /// Migrations that were redone under all locks because the new table turned out too small.
     pub rebuilt: usize,

@@ -1,4 +1,5 @@
-//! One table: lines of six places each. A place holds a tag and an item; beside the lines lie marks, a hash and a birth for each place.
+//! One table: lines of six places each. A place holds a tag and an item; beside the lines lie
+//! marks, a hash and a birth for each place.
 //!
 //! ```text
 //!   lines    [ t t' . . . . | p p' - - - - ]  [ t" . . . . . | p" - - - - - ]  ...      a ring, probed line by line
@@ -6,23 +7,38 @@
 //!   order    [ - | 0 | 8 | 1 | ... ]       slot to place, in the order of insertion; the first table of an ordered set only
 //! ```
 //!
-//! **T1.** The tag of a place is written once, and its hash after that, under the same locks. So a probe that meets a line
-//! with an unused place has met every place of its hash that was there when it began.
-//! **T2.** A place belongs to one hash for ever: deleting empties it, and only an item of the same hash may fill it again.
-//! **T3.** A place is claimed by its tag first and filled after, under one lock: a claimed place without an item reads as an emptied one.
-//! A line lies in the range of one shard, its owner, and its tags are written under the owner's lock, by plain stores: no locked instruction waits for a line that is not in the cache. Who is
-//! displaced into the range of another shard takes that one's lock besides its own (L3), and looks at the line again. A place that another shard has claimed
-//! has another hash, or none yet: under the lock of its own shard a hash is found by its marks.
-//! **T4.** Fewer places are dealt out than there are: a probe ends. A shard is given a batch of places at a time, which count as used, and deals them out under its lock: its
-//! credit. What is left of it when the table is left may count once more for a table that comes to lie at the same address: a batch less one for each shard at most, which
-//! is a 16th part of the capacity for all of them.
-//! **T5.** A place is dealt out only if there is one. Asking a full table gives nothing, however often: the count runs on, in 64 bits.
-//! **T6.** A birth is read and written by who may change the item.
-//! **T8.** An item comes into an empty place only under the lock of its hash's shard. From there it goes, or is replaced, under the latch of its line, by whoever knows the table, until the line is
-//! *closed*; from then on under the shard's lock alone. Who copies a line closes it first, and so does a write that finds its item in an old table. So the latch needs no look at the root: what is changed under it was
-//! not copied yet. Who holds a latch waits for nothing, and takes no lock.
-//! **T7.** A table owns its successor until the root has moved on to it. If the root goes another way (`rebuild`), the successor is dropped
-//! with the table: whoever knew of it knew it from here, and is gone.
+//! **T1.** The tag of a place is written once, and its hash after that, under the same locks. So a
+//! probe that meets a line with an unused place has met every place of its hash that was there when
+//! it began.
+//! **T2.** A place belongs to one hash for ever: deleting empties it, and only an item of the same
+//! hash may fill it again.
+//! **T3.** A place is claimed by its tag first and filled after, under one lock: a claimed place
+//! without an item reads as an emptied one. A line lies in the range of one shard, its owner, and
+//! its tags are written under the owner's lock, by plain stores: no locked instruction waits for a
+//! line that is not in the cache. Who is displaced into the range of another shard takes that one's
+//! lock besides its own (`shard` L3), and looks at the line again. A place that another shard has
+//! claimed has another hash, or none yet: under the lock of its own shard a hash is found by its
+//! marks.
+//! **T4.** Fewer places are dealt out than there are: a probe ends. A shard is given a batch of
+//! places at a time, which count as used, and deals them out under its lock: its credit. What is
+//! left of it when the table is left may count once more for a table that comes to lie at the same
+//! address: a batch less one for each shard at most, which is a 16th part of the capacity for all
+//! of them.
+//! **T5.** A place is dealt out only if there is one. Asking a full table gives nothing, however
+//! often: the count runs on, in 64 bits.
+//! **T6.** Who takes an item out of its place reads its birth before, and who replaces it notes the
+//! new birth after, by plain accesses. So what is read is a birth that was noted for this item or
+//! for one before it in this place, never for a later one (the compare-exchanges of a place stand
+//! one behind the other). Each was an era before its item was published, hence before a later one
+//! was: too early a birth only holds an item longer (`reclaim` E2).
+//! **T8.** An item comes into an empty place only under the lock of its hash's shard. From there it
+//! goes, or is replaced, by one compare-exchange of whoever knows the table, until its word is
+//! *closed*; from then on under the shard's lock alone (`item_word` Y1, Y2). Who copies an item
+//! closes it first, and so does a write that finds its item in an old table. So a change needs no
+//! look at the root: what is open was not copied yet.
+//! **T7.** A table owns its successor until the root has moved on to it. If the root goes another
+//! way (`rebuild`), the successor is dropped with the table: whoever knew of it knew it from here,
+//! and is gone.
 
 use super::core::Stop;
 use super::plan::Plan;
@@ -32,7 +48,7 @@ use super::word::{Birth, EMPTY};
 use crate::migrate::{Address, Election, FirstTouch, Leave, Link, Work};
 use crate::region::AllocError;
 use crate::region::heap::Buffer;
-use crate::sync::latch::Latch;
+use crate::sync::item_word::ItemWord;
 use crate::sync::prefetch::prefetch_read;
 use crate::sync::six::{LANE_BITS, LANES, Lanes, Mark, Six};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Backoff, Ordering};
@@ -65,7 +81,8 @@ pub(crate) struct Table {
     locks: Locks,
     /// The table that is being migrated into this one; null when there is none, and for ever after.
     prev: Link<Table>,
-    /// The table that will follow this one, set once; this one owns it until the root has moved on to it (T7).
+    /// The table that will follow this one, set once; this one owns it until the root has moved on
+    /// to it (T7).
     next: Link<Table>,
     lines: Buffer<Six>,
     capacity: usize,
@@ -90,7 +107,8 @@ pub(crate) struct Table {
 struct Busy {
     /// The chunks of `prev`.
     work: Work,
-    /// Places dealt out, or given to shards to deal out; the last slot if the table is ordered. Above the capacity if more were asked for.
+    /// Places dealt out, or given to shards to deal out; the last slot if the table is ordered.
+    /// Above the capacity if more were asked for.
     used: AtomicU64,
 }
 
@@ -143,7 +161,8 @@ impl Drop for Table {
 }
 
 impl Table {
-    /// An empty table with these shards, into which `prev` will be migrated, which lies at the address beside it and has the same.
+    /// An empty table with these shards, into which `prev` will be migrated, which lies at the
+    /// address beside it and has the same.
     pub(crate) fn try_new(
         plan: Plan,
         locks: Locks,
@@ -170,12 +189,14 @@ impl Table {
             batch: plan.batch(),
             locks,
             prev: match prev {
-                // SAFETY: as below; the table is retired when it was cut from here, or this one has left the root, or never was there.
+                // SAFETY: as below; the table is retired when it was cut from here, or this one has
+                // left the root, or never was there.
                 Some((_, address)) => unsafe { Link::to(address) },
                 // SAFETY: as below.
                 None => unsafe { Link::empty() },
             },
-            // SAFETY: only views of the set's domain lead here, and all that they find is used in their sections (M12).
+            // SAFETY: only views of the set's domain lead here, and all that they find is used in
+            // their sections (`link` M12).
             next: unsafe { Link::empty() },
             capacity,
             filling_from: plan.filling_from(),
@@ -200,7 +221,8 @@ impl Table {
     /// The shard of a stored hash.
     #[inline(always)]
     pub(crate) fn shard(&self, hash: u32) -> &Shard {
-        // SAFETY: tables are found in sections of their set, and its shards outlive all sections (L5).
+        // SAFETY: tables are found in sections of their set, and its shards outlive all sections
+        // (`shard` L5).
         unsafe { self.locks.of(hash) }
     }
 
@@ -216,7 +238,8 @@ impl Table {
         line >> (self.line_bits - self.plan.shard_bits)
     }
 
-    /// Locks the shard in whose range a line lies, for one who holds the lock of the hash's shard, which is another (T3, L3).
+    /// Locks the shard in whose range a line lies, for one who holds the lock of the hash's shard,
+    /// which is another (T3, `shard` L3).
     pub(super) fn lock_owner(&self, line: usize, hash: u32) -> Result<Locked<'_>, Stop> {
         let (own, owner) = (self.range_of(self.home(hash)), self.range_of(line));
         // SAFETY: as in `shard`; a range is a shard's.
@@ -230,7 +253,7 @@ impl Table {
         })
     }
 
-    /// Whether the shards of this table are those of another (L6).
+    /// Whether the shards of this table are those of another (`shard` L6).
     #[inline(always)]
     pub(crate) fn is_locked_like(&self, other: &Self) -> bool {
         self.locks.are(&other.locks)
@@ -245,8 +268,8 @@ impl Table {
         self.capacity / 8
     }
 
-    /// Whether few items lie in some lines from this one on: fewer than one and a half times as many as there would be if the table was just
-    /// [sparse](Self::sparse_below).
+    /// Whether few items lie in some lines from this one on: fewer than one and a half times as
+    /// many as there would be if the table was just [sparse](Self::sparse_below).
     #[cold]
     #[inline(never)]
     pub(crate) fn seems_sparse(&self, hash: u32) -> bool {
@@ -255,9 +278,7 @@ impl Table {
         let lines =
             std::iter::successors(Some(self.home(hash)), |line| Some(self.line_after(*line)));
         let items = |line: usize| {
-            // ORDERING: Relaxed: counted, not followed.
-            let there =
-                |lane: &usize| !self.line(line).item(*lane).load(Ordering::Relaxed).is_null();
+            let there = |lane: &usize| !self.line(line).item(*lane).is_null();
             (0..LANES).filter(there).count()
         };
         let found: usize = lines.take(looked_at).map(items).sum();
@@ -291,11 +312,12 @@ impl Table {
 
     /// The root has moved on to `next`, which is its own master from now on (T7).
     pub(crate) fn let_next_go(&self) {
-        // ORDERING: Relaxed: read when the table is dropped, which comes after every section that could be here.
+        // ORDERING: Relaxed: read when the table is dropped, which comes after every section that
+        // could be here.
         self.followed.store(true, Ordering::Relaxed);
     }
 
-    /// Makes some of its memory present. False if all of it is, or will be soon (M10).
+    /// Makes some of its memory present. False if all of it is, or will be soon (`migrate` M10).
     pub(crate) fn touch_ahead(&self) -> bool {
         self.touch.step(&self.lines) || self.touch_marks.step(&self.marks)
     }
@@ -337,7 +359,8 @@ impl Table {
     /// The item that iteration meets at `step`, from 1 to its end; or null.
     pub(crate) fn walk_at(&self, step: usize) -> Raw {
         let Some(order) = &self.order else { return self.item_at(step - 1) };
-        // ORDERING: Acquire: partner is the Release in `add_slowly`: whoever knows of an item finds its place here.
+        // ORDERING: Acquire: partner is the Release in `add_slowly`: whoever knows of an item finds
+        // its place here.
         match order[step].load(Ordering::Acquire) {
             0 => ptr::null_mut(),
             filled => self.item_at(filled as usize - 1),
@@ -347,7 +370,8 @@ impl Table {
     #[inline(always)]
     pub(super) fn line(&self, index: usize) -> &Six {
         debug_assert!(index < self.lines.len());
-        // SAFETY: a home has `line_bits` bits, and `line_after` stays within the ring of 2^line_bits lines.
+        // SAFETY: a home has `line_bits` bits, and `line_after` stays within the ring of
+        // 2^line_bits lines.
         unsafe { self.lines.get_unchecked(index) }
     }
 
@@ -392,17 +416,23 @@ impl Table {
         if !is_place(place) {
             return ptr::null_mut();
         }
-        // ORDERING: Acquire: partner is the Release in `Row::fill`: an item's content comes with its pointer.
-        self.line(place >> LANE_BITS).item(lane_of(place)).load(Ordering::Acquire)
+        self.word(place).load()
     }
 
-    /// The latch of a place (T8).
+    /// The word of a place (T8).
     #[inline(always)]
-    pub(super) fn latch_of(&self, place: usize) -> &Latch {
-        self.line(place >> LANE_BITS).latch()
+    pub(super) fn word(&self, place: usize) -> &ItemWord {
+        self.line(place >> LANE_BITS).item(lane_of(place))
     }
 
-    /// The birth of the item at a place (T6).
+    /// Notes the birth of the item that is at a place now (T6).
+    #[inline(always)]
+    pub(super) fn set_birth(&self, place: usize, birth: Birth) {
+        // ORDERING: Relaxed (T6).
+        self.mark(place).birth.store(birth.bits(), Ordering::Relaxed);
+    }
+
+    /// The birth of the item at a place, or an earlier one (T6).
     #[inline(always)]
     pub(crate) fn birth(&self, place: usize) -> Birth {
         // ORDERING: Relaxed (T6).
@@ -432,11 +462,12 @@ impl Table {
         prefetch_read(self.lines.as_ptr().wrapping_add(self.home(hash)));
     }
 
-    /// Deals out a batch of places to a shard, which uses one of them (T5): its slot, if the table is ordered, and whether the next table should be prepared.
+    /// Deals out a batch of places to a shard, which uses one of them (T5): its slot, if the table
+    /// is ordered, and whether the next table should be prepared.
     pub(super) fn deal_batch(&self, shard: &Shard) -> Result<(usize, bool), Full> {
         let batch = self.batch as usize;
-        // ORDERING: Relaxed, as in `used`. At once: a look before, or after, would fetch the line again that all inserts share.
-        // 64 bits keep it from coming round.
+        // ORDERING: Relaxed, as in `used`. At once: a look before, or after, would fetch the line
+        // again that all inserts share. 64 bits keep it from coming round.
         let before = self.busy.used.fetch_add(batch as u64, Ordering::Relaxed);
         let before = usize::try_from(before).unwrap_or(usize::MAX).min(self.capacity);
         let given = batch.min(self.capacity - before);

@@ -134,7 +134,8 @@ fn items_come_in_the_order_of_their_insertion_until_the_set_is_rebuilt() {
     assert_eq!(values, (0..1_000).collect::<Vec<_>>());
 }
 
-/// The room that was asked for is there: no part of it is lost to what shards hold as credit, or to the preparation of the next table.
+/// The room that was asked for is there: no part of it is lost to what shards hold as credit, or to
+/// the preparation of the next table.
 #[test]
 fn a_set_made_for_so_many_items_takes_them_without_growth() {
     let largest = |bits: u32| {
@@ -186,7 +187,8 @@ fn an_owner_keeps_what_was_replaced_and_drops_it_when_it_is_safe() {
     assert_eq!(Arc::strong_count(&kept), 1, "dropped at the quiet point");
 }
 
-/// Who iterates has announced all eras to come, which says nothing about the birth of what it puts meanwhile.
+/// Who iterates has announced all eras to come, which says nothing about the birth of what it puts
+/// meanwhile.
 #[test]
 fn what_is_put_while_iterating_is_held_for_its_readers() {
     let set = ItemSet::<Arc<Record>>::new();
@@ -209,7 +211,8 @@ fn what_is_put_while_iterating_is_held_for_its_readers() {
 /// A way to find an item, or to take it out.
 type Find = for<'h> fn(&'h QuietHandle<'_, Arc<Record>>) -> Option<&'h Record>;
 
-/// A reader that has announced one era finds an item of the next one: alone, among many keys, or in the way of a write.
+/// A reader that has announced one era finds an item of the next one: alone, among many keys, or in
+/// the way of a write.
 #[test]
 fn what_is_found_in_a_later_era_is_held() {
     let finds: [Find; 3] = [
@@ -239,7 +242,8 @@ fn what_is_found_in_a_later_era_is_held() {
     }
 }
 
-/// A guard may be forgotten: then its handle is outside, and must come in again before it shows anything.
+/// A guard may be forgotten: then its handle is outside, and must come in again before it shows
+/// anything.
 #[test]
 fn a_forgotten_offline_guard_frees_nothing_under_its_handle() {
     let finds: [Find; 4] = [
@@ -336,7 +340,8 @@ quintet_testkit::assert_not_sync!(QuietHandle<'static, Box<Record>>);
 quintet_testkit::assert_not_send!(Pin<'static, Box<Record>>);
 quintet_testkit::assert_not_sync!(Pin<'static, Box<Record>>);
 
-/// What is left when everything has been removed, without a flush: a small table, and the last batches of items.
+/// What is left when everything has been removed, without a flush: a small table, and the last
+/// batches of items.
 #[test]
 fn removing_everything_gives_the_memory_back() {
     let set = ItemSet::<Box<Record>>::new();
@@ -361,8 +366,8 @@ fn removing_everything_gives_the_memory_back() {
     assert!(left <= peak / 20, "{left} of {peak} bytes");
 }
 
-/// One handle puts, removes and looks while another moves the set on, without a quiet point in between: what it remembers of the table is no
-/// longer true, and must not be believed.
+/// One handle puts, removes and looks while another moves the set on, without a quiet point in
+/// between: what it remembers of the table is no longer true, and must not be believed.
 #[test]
 fn a_handle_follows_the_set_without_a_quiet_point() {
     let set = ItemSet::<Box<Record>>::builder().shards(1).build();

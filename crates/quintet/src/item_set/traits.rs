@@ -40,7 +40,8 @@ impl<P: Pointer, S: BuildHasher, I: Into<P>> Extend<I> for ItemSet<P, S> {
     }
 }
 
-/// A set of its own, with the settings of this one, and what is there during the walk: copies of what boxes hold, shares of what is shared.
+/// A set of its own, with the settings of this one, and what is there during the walk: copies of
+/// what boxes hold, shares of what is shared.
 impl<P: Duplicate, S: BuildHasher + Clone> Clone for ItemSet<P, S> {
     fn clone(&self) -> Self {
         let settings = self.core.settings;

@@ -7,9 +7,10 @@ pub(crate) const EMPTY: u32 = 0;
 
 /// The era of an item's birth in 32 bits: 27 of mantissa, 5 of exponent, rounded down.
 ///
-/// Eras never end, so 32 of their bits alone would wrap after 2^32 batches, and an old item would look young: it would be
-/// freed under a reader. Rounding down makes it look at most a 2^26th part of the present era older than it is, which
-/// only holds it back a little longer. Eras below 2^27 are exact; none below 2^58 is out of range.
+/// Eras never end, so 32 of their bits alone would wrap after 2^32 batches, and an old item would
+/// look young: it would be freed under a reader. Rounding down makes it look at most a 2^26th part
+/// of the present era older than it is, which only holds it back a little longer. Eras below 2^27
+/// are exact; none below 2^58 is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Birth(u32);
@@ -50,8 +51,9 @@ impl Birth {
     }
 }
 
-/// The 32 bits of a hash that the table keeps, of which the lowest is always set. The multiplication lets every bit of a weak hash reach the top ones,
-/// which decide on shard and start. Under a model checker keys choose their own place.
+/// The 32 bits of a hash that the table keeps, of which the lowest is always set. The
+/// multiplication lets every bit of a weak hash reach the top ones, which decide on shard and
+/// start. Under a model checker keys choose their own place.
 #[inline(always)]
 pub(crate) const fn fold(hash: u64) -> u32 {
     // The lowest bit is set: neither a hash nor its tag is 0.
@@ -62,20 +64,21 @@ pub(crate) const fn fold(hash: u64) -> u32 {
     }
 }
 
-/// A stored hash out of one that a user has brought along. What [`fold`] made stays as it is; whatever else it may be, it has a tag.
+/// A stored hash out of one that a user has brought along. What [`fold`] made stays as it is;
+/// whatever else it may be, it has a tag.
 #[inline(always)]
 pub(crate) const fn brought(hash: u32) -> u32 {
     if cfg!(quintet_mutation = "tag-zero") { hash } else { hash | 1 }
 }
 
-/// The part of a stored hash that readers compare: its low bits, which decide on a home in very large tables only. It is not 0: stored hashes
-/// come from [`fold`] and [`brought`] only.
+/// The part of a stored hash that readers compare: its low bits, which decide on a home in very
+/// large tables only. It is not 0: stored hashes come from [`fold`] and [`brought`] only.
 #[inline(always)]
 pub(crate) const fn tag_of(hash: u32) -> u16 {
     hash as u16
 }
 
-/// The shard of a stored hash among `2^bits` (H2).
+/// The shard of a stored hash among `2^bits` (`hash` H2).
 #[inline(always)]
 pub(crate) const fn shard_of(hash: u32, bits: u32) -> usize {
     ((hash as u64) << bits >> 32) as usize
@@ -98,7 +101,8 @@ mod tests {
         assert!(made.take(100).all(|hash| brought(hash) == hash), "as it was made");
     }
 
-    /// Whatever the era, a birth is never later than it was, never much earlier, and keeps the order.
+    /// Whatever the era, a birth is never later than it was, never much earlier, and keeps the
+    /// order.
     #[test]
     fn a_birth_is_rounded_down_and_never_wraps() {
         let mut last = 0;

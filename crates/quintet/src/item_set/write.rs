@@ -65,7 +65,8 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         self.at_hand(put).unwrap_or_else(|| self.put_slowly(wish, None))
     }
 
-    /// Puts an item into a table that is at hand. All that is rare comes last, and is called with few values.
+    /// Puts an item into a table that is at hand. All that is rare comes last, and is called with
+    /// few values.
     #[inline(always)]
     fn put_in(&self, table: &Table, wish: Wish) -> Option<&P::Item> {
         let core = &self.set().core;
@@ -167,7 +168,8 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         self.visit(|visit| self.set().core.take_hint(visit, hint));
     }
 
-    /// Retires an item that was taken out at once, and shows it. What is ready has been freed before.
+    /// Retires an item that was taken out at once, and shows it. What is ready has been freed
+    /// before.
     #[inline(always)]
     pub(super) fn answer(&self, taken: Taken) -> Option<&P::Item> {
         self.take_hint(taken.hint);

@@ -17,7 +17,8 @@ pub(crate) trait Leave {
 /// Hands a table to the domain, which frees it when nobody can be inside any more.
 ///
 /// # Safety
-/// The table came out of a box, no link leads to it any more, any thread may drop it, and it is retired once.
+/// The table came out of a box, no link leads to it any more, any thread may drop it, and it is
+/// retired once.
 pub(super) unsafe fn retire<T: Leave>(visit: &Visit<'_>, table: *mut T) {
     // SAFETY: not freed yet: it is retired below.
     let (bytes, birth) = unsafe { &*table }.bytes_and_birth();

@@ -1,25 +1,34 @@
 //! One link of a chain of tables.
 //!
-//! A chain begins at a root and goes on by links that lie in its tables. Which way it goes, and what is copied, is the family's business:
+//! A chain begins at a root and goes on by links that lie in its tables. Which way it goes, and
+//! what is copied, is the family's business:
 //!
 //! ```text
 //!   root ──▶ T ──next──▶ S        the root is at the old table until all of it is in S, then leaves T for S
 //!   root ──▶ S ──prev──▶ T        the root is at the new table; S is cut from T when all of it is in S
 //! ```
 //!
-//! **M11.** What a link leads to came out of a box. It belongs to the chain while a path from the root leads to it, then to the one that has
-//! unlinked it, and in the end to the domain, which frees it. A table that nobody has seen belongs to the one that has made it.
-//! **M12.** A link is followed by the view of an operation (E9) in the domain that frees what it leads to. The view is asked after the load: a yes says that the table
-//! is not freed before the section is left, and the reference is used only until then. Where nothing is, there is nothing to ask.
-//! **M13.** A link that is empty is set once, by exchange. The loser gets its table back, and nobody has seen it.
-//! **M14.** A link leaves a table by one exchange from its address, and never comes back. Who names the table has a reference to it: it is not freed, and no other table lies
-//! at its address. So of all those that try one succeeds.
-//! **M15.** The one that succeeds retires the table, after the last path to it is gone. Where two links lead to a table the family says who does.
-//! **M16.** A table is freed by the address that its box had, never by one made from a reference: an [`Address`] comes out of a link only.
-//! **M17.** Dropping a link frees nothing. Who is alone with a chain takes it apart ([`Link::take`]).
+//! **M11.** What a link leads to came out of a box. It belongs to the chain while a path from the
+//! root leads to it, then to the one that has unlinked it, and in the end to the domain, which
+//! frees it. A table that nobody has seen belongs to the one that has made it.
+//! **M12.** A link is followed by the view of an operation (`reclaim` E9) in the domain that frees
+//! what it leads to. The view is asked after the load: a yes says that the table is not freed
+//! before the section is left, and the reference is used only until then. Where nothing is, there
+//! is nothing to ask.
+//! **M13.** A link that is empty is set once, by exchange. The loser gets its table back, and
+//! nobody has seen it.
+//! **M14.** A link leaves a table by one exchange from its address, and never comes back. Who names
+//! the table has a reference to it: it is not freed, and no other table lies at its address. So of
+//! all those that try one succeeds.
+//! **M15.** The one that succeeds retires the table, after the last path to it is gone. Where two
+//! links lead to a table the family says who does.
+//! **M16.** A table is freed by the address that its box had, never by one made from a reference:
+//! an [`Address`] comes out of a link only.
+//! **M17.** Dropping a link frees nothing. Who is alone with a chain takes it apart
+//! ([`Link::take`]).
 //!
-//! A panic leaves every link whole, since each changes by one exchange. A forgotten section holds its tables back for ever; a forgotten
-//! `Address` leaks its table.
+//! A panic leaves every link whole, since each changes by one exchange. A forgotten section holds
+//! its tables back for ever; a forgotten `Address` leaks its table.
 
 use super::leave::{Leave, retire};
 use crate::reclaim::{Check, Visit};
@@ -44,8 +53,8 @@ impl<T> Link<T> {
         /// A link to nothing.
         ///
         /// # Safety
-        /// It is followed as M12 says: every view is of the domain to which its tables are retired, and what it has found is used only while the
-        /// view's section is open.
+        /// It is followed as M12 says: every view is of the domain to which its tables are retired,
+        /// and what it has found is used only while the view's section is open.
         pub(crate) unsafe fn empty() -> Self {
             Self(AtomicPtr::new(ptr::null_mut()))
         }
@@ -54,7 +63,8 @@ impl<T> Link<T> {
     /// A second link to a table.
     ///
     /// # Safety
-    /// As for [`empty`](Self::empty); and the table is not retired before this link has left it, or is out of reach itself.
+    /// As for [`empty`](Self::empty); and the table is not retired before this link has left it, or
+    /// is out of reach itself.
     pub(crate) unsafe fn to(table: Address<T>) -> Self {
         Self(AtomicPtr::new(table.0))
     }
@@ -70,9 +80,10 @@ impl<T> Link<T> {
         if !view.check() {
             return Err(Restart);
         }
-        // SAFETY: not null, and out of a box (M11). The view has said yes after the load, by what this operation itself has announced (E9), whatever has run inside of
-        // it: the table is not freed before the section is left, which a panic does late enough and a forgotten guard never. Foreign views
-        // are excluded by whoever made the link.
+        // SAFETY: not null, and out of a box (M11). The view has said yes after the load, by what
+        // this operation itself has announced (`reclaim` E9), whatever has run inside of it: the
+        // table is not freed before the section is left, which a panic does late enough and a
+        // forgotten guard never. Foreign views are excluded by whoever made the link.
         Ok(Some(unsafe { &*table }))
     }
 
@@ -81,7 +92,8 @@ impl<T> Link<T> {
     /// By a closure: a reference in an `Option` would cost another comparison with null.
     ///
     /// # Safety
-    /// `knows` says yes only of a table that an open section has followed and keeps until `work` is done; never of null.
+    /// `knows` says yes only of a table that an open section has followed and keeps until `work` is
+    /// done; never of null.
     #[inline(always)]
     pub(crate) unsafe fn with_known<R>(
         &self,
@@ -97,7 +109,8 @@ impl<T> Link<T> {
         work(unsafe { &*table })
     }
 
-    /// Whether it seems to lead to nothing. A hint, which a later exchange or `follow` confirms or not.
+    /// Whether it seems to lead to nothing. A hint, which a later exchange or `follow` confirms or
+    /// not.
     #[inline(always)]
     pub(crate) fn seems_empty(&self) -> bool {
         // ORDERING: Relaxed: a hint; nothing is followed.
@@ -111,7 +124,8 @@ impl<T> Link<T> {
         self.0.load(Ordering::Acquire).is_null()
     }
 
-    /// Whether it leads to this table. If not, all that was done before it has left the table is seen.
+    /// Whether it leads to this table. If not, all that was done before it has left the table is
+    /// seen.
     #[inline(always)]
     pub(crate) fn leads_to(&self, table: &T) -> bool {
         // ORDERING: Acquire: partners are the exchanges that put a table here.
@@ -135,7 +149,8 @@ impl<T> Link<T> {
         self.exchange(ptr::from_ref(from).cast_mut(), to)
     }
 
-    /// Leaves a table for the one that `next` leads to, which is set and stays so. `None`: somebody else has done it (M14).
+    /// Leaves a table for the one that `next` leads to, which is set and stays so. `None`: somebody
+    /// else has done it (M14).
     pub(crate) fn advance(&self, from: &T, next: &Self) -> Option<Address<T>> {
         // ORDERING: Acquire: partner is `set_once`; what it published is passed on by the exchange.
         let to = next.0.load(Ordering::Acquire);
@@ -150,8 +165,9 @@ impl<T> Link<T> {
 
     fn leave(&self, from: &T, to: *mut T) -> Option<Address<T>> {
         let from = ptr::from_ref(from).cast_mut();
-        // ORDERING: Release: whoever finds the new link finds what was done before, copies above all; partners: `follow`, `is_empty`. Acquire: who
-        // retires stands on what the others did to get here. Failure: nothing is learnt.
+        // ORDERING: Release: whoever finds the new link finds what was done before, copies above
+        // all; partners: `follow`, `is_empty`. Acquire: who retires stands on what the others did
+        // to get here. Failure: nothing is learnt.
         let left = self.0.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
         left.ok().map(Address)
     }
@@ -196,7 +212,8 @@ impl<T: Leave> Address<T> {
     /// Hands the table to the domain, which frees it when nobody can be inside any more (M15).
     ///
     /// # Safety
-    /// No path from the root leads to the table, any thread may drop it, the view is of the table's domain (M12), and nobody else retires it.
+    /// No path from the root leads to the table, any thread may drop it, the view is of the table's
+    /// domain (M12), and nobody else retires it.
     pub(crate) unsafe fn retire(self, visit: &Visit<'_>) {
         // SAFETY: the caller's promise; the address is the one of the box (M16).
         unsafe { retire(visit, self.0) };

@@ -1,7 +1,7 @@
 //! The link on small cores, with fences on both sides (loom cannot interrupt other threads).
 //!
-//! A table is a tracked cell: who has followed a link reads it, giving it back writes it. loom reports two such accesses that no
-//! happens-before separates: a use after free.
+//! A table is a tracked cell: who has followed a link reads it, giving it back writes it. loom
+//! reports two such accesses that no happens-before separates: a use after free.
 
 use super::{Leave, Link};
 use crate::reclaim::{Domain, Section};
@@ -39,14 +39,16 @@ struct World {
     dropped: Arc<AtomicUsize>,
 }
 
-// SAFETY: the content of a table is written before it is published and after nobody can reach it, which is what loom checks.
+// SAFETY: the content of a table is written before it is published and after nobody can reach it,
+// which is what loom checks.
 unsafe impl Sync for Table {}
 
 impl World {
     fn new() -> Self {
         Self {
             domain: Domain::with_barrier(Barrier::Fence),
-            // SAFETY: followed by sections of the world's domain only, and nothing is used outside of them (M12).
+            // SAFETY: followed by sections of the world's domain only, and nothing is used outside
+            // of them (`link` M12).
             root: unsafe { Link::empty() },
             dropped: Arc::new(AtomicUsize::new(0)),
         }
@@ -110,10 +112,12 @@ fn unwrapped(world: Arc<World>) -> World {
     Arc::try_unwrap(world).unwrap_or_else(|_| panic!("alone"))
 }
 
-/// A table that was left is not given back under the one that has followed the link to it, not even one that is younger than the section (M12).
+/// A table that was left is not given back under the one that has followed the link to it, not even
+/// one that is younger than the section (`link` M12).
 #[test]
 fn loom_who_follows_is_not_left_without_a_table() {
-    // The third table left is the first that was born after an era that a reader may have announced.
+    // The third table left is the first that was born after an era that a reader may have
+    // announced.
     const ROUNDS: u64 = 3;
     model(2, || {
         let world = Arc::new(World::new());
@@ -143,7 +147,8 @@ fn loom_who_follows_is_not_left_without_a_table() {
     });
 }
 
-/// Two that set the same link: one wins, the other has its table back, and both find the winner's content (M13).
+/// Two that set the same link: one wins, the other has its table back, and both find the winner's
+/// content (`link` M13).
 #[test]
 fn loom_one_sets_the_link() {
     model(3, || {
@@ -166,7 +171,7 @@ fn loom_one_sets_the_link() {
     });
 }
 
-/// Two that leave the same table: one of them retires it (M14, M15).
+/// Two that leave the same table: one of them retires it (`link` M14, M15).
 #[test]
 fn loom_one_leaves_the_table() {
     model(2, || {

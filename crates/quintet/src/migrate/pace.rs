@@ -1,21 +1,28 @@
 //! How large the next table is, and how much of the old one each operation must move.
 //!
-//! A table of size N is left when LIVE + TOMB reaches R·N. Of its entries L are live. The next table has size N'. Where slots are probed one
-//! by one R is the highest load for large tables and half of it for those that fit the nearest caches ([`load_of`]): there a mispredicted
-//! step of a probe costs more than the memory it saves. Where a whole line is looked at in one step, R is the same for all.
+//! A table of size N is left when LIVE + TOMB reaches R·N. Of its entries L are live. The next
+//! table has size N'. Where slots are probed one by one R is the highest load for large tables and
+//! half of it for those that fit the nearest caches ([`load_of`]): there a mispredicted step of a
+//! probe costs more than the memory it saves. Where a whole line is looked at in one step, R is the
+//! same for all.
 //!
-//! **M7.** N' is the smallest power of two with L ≤ 0.55·R·N', but not below N / [`MOST_SHRINK`]: it starts little more than half as
-//! full as it may become at most (a full table is noticed a little late, and shall double nevertheless), and a table that only collected tombstones is replaced by one of its own size or less. A small table
-//! that has to grow becomes four times as large: while a table is small, moving costs more than memory does.
-//! **M8.** If every operation that adds an entry first moves `least_quota` slots, the old table is empty before the new
-//! one has to be left. The old table has at most 1.125·N slots (its size, and the reach behind it). They are dealt out
-//! after 1.125·N / M additions. The new table then holds at most L + 1.125·N / M entries. With L ≤ 0.55·R·N' that is at
-//! most R·N' if M ≥ 2.5·N / (R·N'), and N / N' is at most [`MOST_SHRINK`].
-//! **M9.** A mover may sleep with a chunk in its hands. With P threads at most P chunks are in that state when
-//! the last one is dealt out. From then on every operation is handed an unfinished chunk and finishes it itself; operations that run at
-//! the same time may be handed the same one, at most P of them. So P·P further additions at most come before the
-//! end, whoever sleeps and however long. They fit between R and the hard limit unless the table is tiny; if they do
-//! not fit, an addition that finds no slot moves all of the rest at once: the one path whose length is that of a table.
+//! **M7.** N' is the smallest power of two with L ≤ 0.55·R·N', but not below N / [`MOST_SHRINK`]:
+//! it starts little more than half as full as it may become at most (a full table is noticed a
+//! little late, and shall double nevertheless), and a table that only collected tombstones is
+//! replaced by one of its own size or less. A small table that has to grow becomes four times as
+//! large: while a table is small, moving costs more than memory does.
+//! **M8.** If every operation that adds an entry first moves `least_quota` slots, the old table is
+//! empty before the new one has to be left. The old table has at most 1.125·N slots (its size, and
+//! the reach behind it). They are dealt out after 1.125·N / M additions. The new table then holds
+//! at most L + 1.125·N / M entries. With L ≤ 0.55·R·N' that is at most R·N' if M ≥ 2.5·N / (R·N'),
+//! and N / N' is at most [`MOST_SHRINK`].
+//! **M9.** A mover may sleep with a chunk in its hands. With P threads at most P chunks are in that
+//! state when the last one is dealt out. From then on every operation is handed an unfinished chunk
+//! and finishes it itself; operations that run at the same time may be handed the same one, at most
+//! P of them. So P·P further additions at most come before the end, whoever sleeps and however
+//! long. They fit between R and the hard limit unless the table is tiny; if they do not fit, an
+//! addition that finds no slot moves all of the rest at once: the one path whose length is that of
+//! a table.
 
 /// Tables of this size, or less, grow by four (M7).
 const SMALL_BITS: u32 = if crate::sync::MODEL { 0 } else { 12 };
@@ -26,17 +33,20 @@ pub(crate) const MOST_SHRINK: usize = 4;
 /// Tables of this size, or less, are filled by half as much: half a megabyte of 16-byte slots.
 const CACHED_BITS: u32 = if crate::sync::MODEL { 0 } else { 15 };
 
-/// The share R of a table of size `2^bits` that may be filled, if that of large tables is `max_load`.
+/// The share R of a table of size `2^bits` that may be filled, if that of large tables is
+/// `max_load`.
 pub(crate) fn load_of(bits: u32, max_load: f64) -> f64 {
     if bits <= CACHED_BITS { max_load / 2.0 } else { max_load }
 }
 
-/// Slots that one operation moves at least, for the share `max_load` of a table that may be filled (M8), and its half.
+/// Slots that one operation moves at least, for the share `max_load` of a table that may be filled
+/// (M8), and its half.
 pub(crate) fn least_quota(max_load: f64) -> usize {
     (2.5 * MOST_SHRINK as f64 / load_of(0, max_load)).ceil() as usize
 }
 
-/// log2 of the size of the next table (M7). `load` is the share R that may be filled, by log2 of the size: [`load_of`], or always the same.
+/// log2 of the size of the next table (M7). `load` is the share R that may be filled, by log2 of
+/// the size: [`load_of`], or always the same.
 pub(crate) fn next_capacity(
     live: usize,
     bits: u32,
@@ -68,7 +78,8 @@ mod tests {
         let next_capacity = |live, bits, max_load, min_bits| {
             next_capacity(live, bits, |bits| load_of(bits, max_load), min_bits)
         };
-        // A full table doubles, or more if it is small; one full of tombstones stays, an empty one shrinks step by step.
+        // A full table doubles, or more if it is small; one full of tombstones stays, an empty one
+        // shrinks step by step.
         assert_eq!(next_capacity(350, 10, 0.7, 6), 12);
         assert_eq!(next_capacity(11_468, 15, 0.7, 6), 16);
         assert_eq!(next_capacity(45_000, 16, 0.7, 6), 17);

@@ -3,7 +3,7 @@
 use crate::region::heap::{Buffer, Zeroed};
 use crate::sync::{AtomicUsize, Ordering, load_hint};
 
-/// Deals out the steps that make a buffer's pages present (M10).
+/// Deals out the steps that make a buffer's pages present (`migrate` M10).
 #[derive(Debug)]
 pub(crate) struct FirstTouch {
     cursor: AtomicUsize,

@@ -35,10 +35,11 @@ impl Work {
         Ok(Self { chunks, cursor: AtomicUsize::new(0), done, swept: AtomicUsize::new(0) })
     }
 
-    /// The next chunk: a fresh one, else one that is not done yet (M3), else nothing (M4).
+    /// The next chunk: a fresh one, else one that is not done yet (`migrate` M3), else nothing
+    /// (`migrate` M4).
     pub(crate) fn claim(&self) -> Option<Claim> {
-        // ORDERING: Relaxed: the cursor only deals out numbers; what a chunk contains is ordered by its slots.
-        // The load keeps the cursor from running away past the end.
+        // ORDERING: Relaxed: the cursor only deals out numbers; what a chunk contains is ordered by
+        // its slots. The load keeps the cursor from running away past the end.
         if load_hint(&self.cursor) < self.chunks {
             let chunk = self.cursor.fetch_add(1, Ordering::Relaxed);
             if chunk < self.chunks {
@@ -48,7 +49,7 @@ impl Work {
         self.unfinished().map(|chunk| Claim { chunk, again: true })
     }
 
-    /// Every chunk has been handed out at least once (M2).
+    /// Every chunk has been handed out at least once (`migrate` M2).
     pub(crate) fn is_dealt(&self) -> bool {
         load_hint(&self.cursor) >= self.chunks
     }
@@ -56,8 +57,9 @@ impl Work {
     /// Marks a chunk done. True if this may have been the last one: ask `claim`.
     pub(crate) fn finish(&self, chunk: usize) -> bool {
         let bit = 1 << (chunk % 64);
-        // ORDERING: Release: what was copied comes first (M1), partner: `unfinished`.
-        // Acquire: so that this thread, going on to `unfinished`, stands on what the others finished.
+        // ORDERING: Release: what was copied comes first (`migrate` M1), partner: `unfinished`.
+        // Acquire: so that this thread, going on to `unfinished`, stands on what the others
+        // finished.
         let before = self.done[chunk / 64].fetch_or(bit, Ordering::AcqRel);
         if before | bit == u64::MAX && before != u64::MAX {
             self.sweep();
@@ -65,7 +67,7 @@ impl Work {
         self.is_dealt()
     }
 
-    /// Every chunk is done (M4).
+    /// Every chunk is done (`migrate` M4).
     pub(crate) fn is_finished(&self) -> bool {
         self.is_dealt() && self.unfinished().is_none()
     }
@@ -77,8 +79,9 @@ impl Work {
 
     /// The first chunk that is not done.
     fn unfinished(&self) -> Option<usize> {
-        // ORDERING: Acquire of every word: M1, partner: `finish`. `swept` itself is a hint whose words are read again
-        // only when they are not full, so it carries the others' Release along: Acquire, partner: `sweep`.
+        // ORDERING: Acquire of every word: `migrate` M1, partner: `finish`. `swept` itself is a
+        // hint whose words are read again only when they are not full, so it carries the others'
+        // Release along: Acquire, partner: `sweep`.
         let from = self.swept.load(Ordering::Acquire);
         (from..self.done.len()).find_map(|word| {
             let done = self.done[word].load(Ordering::Acquire);
@@ -86,12 +89,12 @@ impl Work {
         })
     }
 
-    /// Moves the hint over the words that are full (M5).
+    /// Moves the hint over the words that are full (`migrate` M5).
     fn sweep(&self) {
         let mut word = self.swept.load(Ordering::Acquire);
         while word < self.done.len() && self.done[word].load(Ordering::Acquire) == u64::MAX {
-            // ORDERING: Release: passes on what was acquired from the full words. A failed exchange means that somebody
-            // else moved the hint; it is theirs to go on.
+            // ORDERING: Release: passes on what was acquired from the full words. A failed exchange
+            // means that somebody else moved the hint; it is theirs to go on.
             match self.swept.compare_exchange(word, word + 1, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => word += 1,
                 Err(found) => word = found,
@@ -102,8 +105,9 @@ impl Work {
 
 /// Who may prepare the next table.
 ///
-/// **M6.** Among those that ask in earnest one wins until it gives up; the others are told to go on. Whoever cannot go on
-/// prepares a table of its own: the successor is set by a compare-exchange, and a superfluous table is dropped.
+/// **M6.** Among those that ask in earnest one wins until it gives up; the others are told to go
+/// on. Whoever cannot go on prepares a table of its own: the successor is set by a
+/// compare-exchange, and a superfluous table is dropped.
 #[derive(Debug)]
 pub(crate) struct Election(AtomicBool);
 

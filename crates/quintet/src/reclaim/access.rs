@@ -13,14 +13,18 @@
 //!                 usual(): None ─────────┴──▶ section(): every case
 //! ```
 //!
-//! **H1.** An operation begins with a view of its own (E9): a [`Usual`], a [`Section`] or what [`Hold::view`] lends. It takes it before it loads its root, and
-//! follows links by that view only.
-//! **H2.** A [`Usual`] view has no slow half, so that what its caller holds in registers stays there. Where it says no, the operation gives up with nothing
-//! done, and begins again in a section.
-//! **H3.** A [`Hold`] is inside between operations too: what one of them has confirmed stays valid for as long as the access is borrowed. A quiet point takes it mutably,
-//! and the end of a guard takes it whole; one that is forgotten stays inside.
-//! **H4.** What a quiet seat remembers of a table, its address and the `upper` under which it was seen, it forgets at every quiet point before it goes outside: behind that point the table
-//! may have been freed, and another may lie at its address.
+//! **H1.** An operation begins with a view of its own (`reclaim` E9): a [`Usual`], a [`Section`] or
+//! what [`Hold::view`] lends. It takes it before it loads its root, and follows links by that view
+//! only.
+//! **H2.** A [`Usual`] view has no slow half, so that what its caller holds in registers stays
+//! there. Where it says no, the operation gives up with nothing done, and begins again in a
+//! section.
+//! **H3.** A [`Hold`] is inside between operations too: what one of them has confirmed stays valid
+//! for as long as the access is borrowed. A quiet point takes it mutably, and the end of a guard
+//! takes it whole; one that is forgotten stays inside.
+//! **H4.** What a quiet seat remembers of a table, its address and the `upper` under which it was
+//! seen, it forgets at every quiet point before it goes outside: behind that point the table may
+//! have been freed, and another may lie at its address.
 
 use super::books::Books;
 use super::domain::Domain;
@@ -37,7 +41,8 @@ pub trait Access: sealed::Sealed {
     where
         Self: 'a;
 
-    /// Begins an operation in the usual case (H2). `None`: the case is another one, enter a [`section`](Self::section).
+    /// Begins an operation in the usual case (H2). `None`: the case is another one, enter a
+    /// [`section`](Self::section).
     #[doc(hidden)]
     fn usual(&self) -> Option<Self::Usual<'_>>;
 
@@ -45,7 +50,8 @@ pub trait Access: sealed::Sealed {
     #[doc(hidden)]
     fn section(&self) -> Section<'_>;
 
-    /// Frees what this seat has retired and nobody can reach any more. Does nothing while the seat is inside.
+    /// Frees what this seat has retired and nobody can reach any more. Does nothing while the seat
+    /// is inside.
     #[doc(hidden)]
     fn release(&self);
 }
@@ -54,7 +60,8 @@ pub trait Access: sealed::Sealed {
 pub trait Usual<'a>: Check {
     /// The books of this seat.
     fn books(&self) -> &'a Books;
-    /// Ends the operation, for who has run no user code in it: no section was opened inside (E10).
+    /// Ends the operation, for who has run no user code in it: no section was opened inside
+    /// (`reclaim` E10).
     fn leave_alone(self);
 }
 
@@ -72,7 +79,8 @@ pub trait Hold: Access {
     #[doc(hidden)]
     fn remember(&self, table: *const (), looked: Peek<'_>);
 
-    /// A look with what it remembers. To be taken by an operation before its root is loaded, or before any user code has run since (H1).
+    /// A look with what it remembers. To be taken by an operation before its root is loaded, or
+    /// before any user code has run since (H1).
     #[doc(hidden)]
     fn recall(&self) -> Peek<'_>;
 
@@ -91,8 +99,8 @@ pub trait Hold: Access {
     #[doc(hidden)]
     unsafe fn retire_only(&self, piece: Retired);
 
-    /// Boxes a value, in the memory of a piece that is past its grace period if there is one (E11).
-    /// Runs the drop of that piece's value, with nothing locked.
+    /// Boxes a value, in the memory of a piece that is past its grace period if there is one
+    /// (`reclaim` E11). Runs the drop of that piece's value, with nothing locked.
     ///
     /// # Safety
     /// All pieces of this domain that [`Retired::reusable`] has marked are boxes of the same `T`.

@@ -1,13 +1,17 @@
 //! What a seat counts for the table of its domain.
 //!
-//! **A1.** The books of a seat are written by its owner only, by plain stores. No user code runs between the loads and the stores of one entry: operations of
-//! one seat that are inside of one another write one after the other. So whenever nobody writes, the sum of `live` over all seats ever made is the number of
-//! entries.
-//! **A2.** The books stay with the seat when its owner leaves, and the next owner counts on: nothing that was counted and not yet
-//! reported is lost, however short-lived the accesses are. So the sum is over vacant seats too, and over abandoned ones (Q6).
+//! **A1.** The books of a seat are written by its owner only, by plain stores. No user code runs
+//! between the loads and the stores of one entry: operations of one seat that are inside of one
+//! another write one after the other. So whenever nobody writes, the sum of `live` over all seats
+//! ever made is the number of entries.
+//! **A2.** The books stay with the seat when its owner leaves, and the next owner counts on:
+//! nothing that was counted and not yet reported is lost, however short-lived the accesses are. So
+//! the sum is over vacant seats too, and over abandoned ones (`roster` Q6).
 //! **A3.** A domain whose seats keep books serves one table.
-//! **A4.** Besides counts a seat keeps two notes for its table, which mean what the table says: a number, 0 for none, and a hint. They stay with the seat as the counts do. Who works with the
-//! number takes it out of the books first and puts it back when it is done. Who does not come back, by a panic, by death or by a fork, leaves books without one.
+//! **A4.** Besides counts a seat keeps two notes for its table, which mean what the table says: a
+//! number, 0 for none, and a hint. They stay with the seat as the counts do. Who works with the
+//! number takes it out of the books first and puts it back when it is done. Who does not come back,
+//! by a panic, by death or by a fork, leaves books without one.
 
 use crate::sync::{AtomicI64, Ordering};
 use std::cell::Cell;
@@ -66,7 +70,8 @@ impl Books {
     /// Counts entries that came, or, below 0, went.
     #[inline(always)]
     pub fn add(&self, change: i64) {
-        // ORDERING: Relaxed: our own store (A1). Release: who reads that an entry went knows that it had come; partner: `live`.
+        // ORDERING: Relaxed: our own store (A1). Release: who reads that an entry went knows that
+        // it had come; partner: `live`.
         self.live.store(self.live.load(Ordering::Relaxed) + change, Ordering::Release);
     }
 

@@ -1,4 +1,5 @@
-//! Sealing, scanning, freeing. Runs outside of sections where it can: a batch sealed inside one's own section is held back by oneself.
+//! Sealing, scanning, freeing. Runs outside of sections where it can: a batch sealed inside one's
+//! own section is held back by oneself.
 
 use super::domain::Core;
 use super::lists::{Kept, Lists};
@@ -9,15 +10,17 @@ use crate::sync::prefetch::prefetch_write;
 use crate::sync::{MODEL, Ordering, fork};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// So many pieces are in a batch at most: one barrier for all of them. Small batches are for tests that want memory to be freed as early as it may be.
+/// So many pieces are in a batch at most: one barrier for all of them. Small batches are for tests
+/// that want memory to be freed as early as it may be.
 pub const BATCH: usize = match (MODEL, cfg!(quintet_small_batches)) {
     (true, _) => 1,
     (_, true) => 2,
     _ => BATCH_BYTES / Retired::BESIDES,
 };
 
-/// A batch is sealed when its pieces weigh so much, or a part of it: their bytes with what each costs besides, its entry in a list and the allocator's
-/// share. 768 pieces of 64 bytes weigh just this.
+/// A batch is sealed when its pieces weigh so much, or a part of it: their bytes with what each
+/// costs besides, its entry in a list and the allocator's share. 768 pieces of 64 bytes weigh just
+/// this.
 pub const BATCH_BYTES: usize = 90 << 10;
 
 /// The same where a batch is small.
@@ -78,12 +81,13 @@ fn bag_is_full(core: &Core, seat: &SeatState, lists: &Lists) {
     }
 }
 
-/// Frees the next piece that is past its grace period: one for each that is retired, so that no operation pays for a whole batch, and the
-/// allocator gets back as much as it gives. Two if many have gathered, behind a reader that slept.
+/// Frees the next piece that is past its grace period: one for each that is retired, so that no
+/// operation pays for a whole batch, and the allocator gets back as much as it gives. Two if many
+/// have gathered, behind a reader that slept.
 ///
 /// Who boxes with `Visit::boxed` what it stores is `using` them up itself:
 /// then nothing is freed, unless many have gathered. And of those that nothing happens to when they
-/// are dropped, a batch is left for who stores next (E11).
+/// are dropped, a batch is left for who stores next (`reclaim` E11).
 #[inline(always)]
 pub(super) fn free_some(core: &Core, seat: &SeatState, using: bool) {
     if seat.collecting.get() {
@@ -99,7 +103,8 @@ pub(super) fn free_some(core: &Core, seat: &SeatState, using: bool) {
     }
 }
 
-/// Takes out the next piece to be freed, and says how many are left. The lists are not borrowed while it is freed: user code may retire more.
+/// Takes out the next piece to be freed, and says how many are left. The lists are not borrowed
+/// while it is freed: user code may retire more.
 #[inline(always)]
 fn next_ready(seat: &SeatState, using: bool) -> Option<(Retired, usize)> {
     let lists = seat.lists.get()?;
@@ -148,7 +153,7 @@ impl Drop for Collecting<'_> {
 }
 
 /// Takes out a piece past its grace period whose memory may be used again, if that is the next one
-/// (E11). It is counted no longer.
+/// (`reclaim` E11). It is counted no longer.
 #[inline(always)]
 pub(super) fn take_reusable(seat: &SeatState) -> Option<Retired> {
     if seat.collecting.get() {
@@ -181,10 +186,12 @@ pub(super) fn free_ready(core: &Core, seat: &SeatState) {
     free_stepwise(core, ready);
 }
 
-/// Seals the seat's batch and frees what no section can refer to (E4). With `all`, looks at everything kept as well.
+/// Seals the seat's batch and frees what no section can refer to (`reclaim` E4). With `all`, looks
+/// at everything kept as well.
 ///
-/// In the usual case nothing is looked at: a batch of small pieces waits as it is until the next collection, and if no section is
-/// left then that was open when it was sealed, all of it is past its grace period.
+/// In the usual case nothing is looked at: a batch of small pieces waits as it is until the next
+/// collection, and if no section is left then that was open when it was sealed, all of it is past
+/// its grace period.
 pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
     if seat.lists.get().is_none() && !core.roster.has_laden() {
         return;
@@ -252,8 +259,8 @@ pub(super) fn collect(core: &Core, seat: &SeatState, all: bool) {
     propagate(outcome.err());
 }
 
-/// The owner goes. Its garbage stays with the seat, for the next owner or for who adopts it, unless it is much: so the end of an owner costs
-/// the same however many others there are.
+/// The owner goes. Its garbage stays with the seat, for the next owner or for who adopts it, unless
+/// it is much: so the end of an owner costs the same however many others there are.
 pub(super) fn leave(core: &Core, seat: &SeatState) {
     let much = seat.lists.get().is_some_and(|lists| lists.bag_weight.get() >= MUCH);
     if much || seat.is_asked(DUE) {
@@ -262,7 +269,8 @@ pub(super) fn leave(core: &Core, seat: &SeatState) {
     }
 }
 
-/// Moves all pieces of one list to another, in any order: the fewer are moved, and both keep their memory.
+/// Moves all pieces of one list to another, in any order: the fewer are moved, and both keep their
+/// memory.
 fn move_all(from: &mut Vec<Retired>, to: &mut Vec<Retired>) {
     if to.len() < from.len() {
         std::mem::swap(from, to);
@@ -294,14 +302,15 @@ fn adopt(
     adopted
 }
 
-/// Runs the barrier of a batch and returns its stamp. `None` if the barrier was refused: nothing may be freed (E6).
+/// Runs the barrier of a batch and returns its stamp. `None` if the barrier was refused: nothing
+/// may be freed (`reclaim` E6).
 pub(super) fn seal(core: &Core, batch: &[Retired]) -> Option<u64> {
     if batch.is_empty() {
-        // What is kept has had its barrier (E5).
+        // What is kept has had its barrier (`reclaim` E5).
         return Some(0);
     }
-    // ORDERING: AcqRel: the unlinks come before (Release, partner: enter's Acquire load of the era); one RMW per
-    // batch, never a plain load (E2).
+    // ORDERING: AcqRel: the unlinks come before (Release, partner: enter's Acquire load of the
+    // era); one RMW per batch, never a plain load (`reclaim` E2).
     let stamp = core.pulse.era.fetch_add(1, Ordering::AcqRel);
     if !core.heavy() {
         core.refused.fetch_add(1, Ordering::Relaxed);
@@ -332,7 +341,7 @@ impl Scan {
         scan
     }
 
-    /// E1.
+    /// `reclaim` E1.
     pub(super) fn allows(&self, piece: &Retired) -> bool {
         self.inside.iter().all(|&(lower, upper)| piece.retire < lower || piece.birth > upper)
     }
@@ -347,7 +356,8 @@ fn sweep_after_fork(core: &Core) {
     }
     core.forks.store(forks, Ordering::Relaxed);
     core.roster.visit(|seat| {
-        // ORDERING: Acquire: partner is the Release in `local::seat_slow`: who is named has told its forks.
+        // ORDERING: Acquire: partner is the Release in `local::seat_slow`: who is named has told
+        // its forks.
         let thread = seat.thread.load(Ordering::Acquire);
         // A seat taken since the last fork belongs to a thread of this process.
         let of_an_ancestor = seat.forks.load(Ordering::Relaxed) != forks as u32;

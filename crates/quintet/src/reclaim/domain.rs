@@ -12,8 +12,8 @@ use crate::sync::{
     const_where_possible, fork,
 };
 
-/// Memory that readers share and writers retire. Costs nothing before its first use. Cheap to clone; dropped with its last clone and handle, and with it
-/// everything that is still retired.
+/// Memory that readers share and writers retire. Costs nothing before its first use. Cheap to
+/// clone; dropped with its last clone and handle, and with it everything that is still retired.
 #[derive(Debug)]
 pub struct Domain {
     core: LazyArc<Core>,
@@ -36,7 +36,8 @@ pub struct Backlog {
     pub era: u64,
 }
 
-/// What a domain is once it is used. All of it is written once per batch at most, so it is on the line that every reader looks at.
+/// What a domain is once it is used. All of it is written once per batch at most, so it is on the
+/// line that every reader looks at.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Core {
@@ -136,7 +137,7 @@ impl Domain {
         self.barrier.unwrap_or_else(Barrier::detect)
     }
 
-    /// The present era: the birth stamp of what is published next (E2).
+    /// The present era: the birth stamp of what is published next (`reclaim` E2).
     #[inline(always)]
     pub fn era(&self) -> u64 {
         // ORDERING: Relaxed: a stale stamp is an earlier birth, which only holds memory longer.
@@ -160,15 +161,16 @@ impl Domain {
         Section::enter(core, local::seat(core))
     }
 
-    /// The calling thread's seat, for a section in the usual case: that it was the last one the thread used.
+    /// The calling thread's seat, for a section in the usual case: that it was the last one the
+    /// thread used.
     #[inline(always)]
     pub fn spot(&self) -> Option<Spot<'_>> {
         let core = self.core.get()?;
         local::last(core).map(|seat| Spot::new(core, seat))
     }
 
-    /// Seals and frees what can be freed now: the garbage of the calling thread's seat and of vacated seats. What
-    /// other threads hold in their own unfilled batches stays with them.
+    /// Seals and frees what can be freed now: the garbage of the calling thread's seat and of
+    /// vacated seats. What other threads hold in their own unfilled batches stays with them.
     pub fn flush(&self) {
         let Some(core) = self.core.get() else { return };
         let seat = local::seat(core);
@@ -192,7 +194,8 @@ impl Domain {
         self.core.get().is_some_and(|core| core.pulse.returns.load(Ordering::Relaxed) != 0)
     }
 
-    /// Entries that the books of all seats have seen come, less those they have seen go: exact when nobody writes (A1, A2).
+    /// Entries that the books of all seats have seen come, less those they have seen go: exact when
+    /// nobody writes (`books` A1, A2).
     pub fn live(&self) -> i64 {
         let mut sum = 0;
         if let Some(core) = self.core.get() {
@@ -210,10 +213,12 @@ impl Domain {
         count
     }
 
-    /// [`is_returning`](Self::is_returning) for who is inside a section of this domain, without asking whether it has been used at all.
+    /// [`is_returning`](Self::is_returning) for who is inside a section of this domain, without
+    /// asking whether it has been used at all.
     ///
     /// # Safety
-    /// A section of this domain was entered before, by the caller or by somebody whose doing happens before.
+    /// A section of this domain was entered before, by the caller or by somebody whose doing
+    /// happens before.
     #[inline(always)]
     pub unsafe fn is_returning_in_use(&self) -> bool {
         // SAFETY: the first section makes the core.
@@ -242,9 +247,10 @@ impl Domain {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // No handle is left, and no section but forgotten ones: they hold or borrow the domain. Thread-local seats may still be taken,
-        // and announce a forgotten section for ever. Their owners touch the lists only through a domain; a thread that ends
-        // just now touches other cells (K4).
+        // No handle is left, and no section but forgotten ones: they hold or borrow the domain.
+        // Thread-local seats may still be taken, and announce a forgotten section for ever. Their
+        // owners touch the lists only through a domain; a thread that ends just now touches other
+        // cells (`local` K4).
         self.roster.close();
         let mut pieces = std::mem::take(self.returning.get_mut());
         self.roster.visit_all(|seat| {

@@ -4,18 +4,18 @@
 //!
 //! ```compile_fail
 //! fn sync<T: Sync>() {}
-//! sync::<quintet::internal::Handle>();
+//! sync::<quintet::access::Handle>();
 //! ```
 //!
 //! ```compile_fail
 //! fn sync<T: Sync>() {}
-//! sync::<quintet::internal::QuietHandle>();
+//! sync::<quintet::access::QuietHandle>();
 //! ```
 //!
 //! ```
 //! fn send<T: Send>() {}
-//! send::<quintet::internal::Handle>();
-//! send::<quintet::internal::QuietHandle>();
+//! send::<quintet::access::Handle>();
+//! send::<quintet::access::QuietHandle>();
 //! ```
 
 use super::collect;
@@ -35,20 +35,21 @@ pub struct Handle {
 
 /// A registered seat that is always inside a read section, except at its quiet points.
 ///
-/// Reading costs nothing but the checks. The owner promises, by `&mut self`, that it holds no reference when it
-/// calls [`quiescent`](Self::quiescent).
+/// Reading costs nothing but the checks. The owner promises, by `&mut self`, that it holds no
+/// reference when it calls [`quiescent`](Self::quiescent).
 #[derive(Debug)]
 pub struct QuietHandle {
     inner: Handle,
     memory: Memory,
 }
 
-/// A table that a quiet handle has seen since its last quiet point (H4).
+/// A table that a quiet handle has seen since its last quiet point (`access` H4).
 #[derive(Debug)]
 pub(super) struct Memory {
     /// Its address.
     known: Cell<usize>,
-    /// What the section announced as its last era when it looked: at most what it announces now. 0, which is no era, before.
+    /// What the section announced as its last era when it looked: at most what it announces now. 0,
+    /// which is no era, before.
     upper: Cell<u64>,
 }
 
@@ -159,7 +160,7 @@ impl QuietHandle {
     #[inline(always)]
     pub(super) fn enter(&self) -> Section<'_> {
         if !self.inner.seat.is_inside() {
-            self.go_inside(); // (E8)
+            self.go_inside(); // (`reclaim` E8)
         }
         self.inner.pin()
     }
@@ -182,7 +183,8 @@ impl QuietHandle {
         Peek::new(&self.inner.core, self.inner.seat.upper())
     }
 
-    /// The same for who remembers the [`upper`](Peek::upper) of an earlier look in the same section; 0 for none.
+    /// The same for who remembers the [`upper`](Peek::upper) of an earlier look in the same
+    /// section; 0 for none.
     #[inline(always)]
     pub(super) fn peek_at(&self, upper: u64) -> Peek<'_> {
         debug_assert!(upper <= self.inner.seat.upper());

@@ -1,8 +1,9 @@
 //! Which seats announce without a fence, and what a collector has to do for it.
 //!
-//! Who enters and leaves with every operation cannot afford a fence each time. Its seat is *light*: what it announces may be on its way, and a
-//! collector must interrupt all threads before it looks. Who announces once per era can afford one. Its seat is *fenced*, and the collector's own
-//! fence is enough.
+//! Who enters and leaves with every operation cannot afford a fence each time. Its seat is *light*:
+//! what it announces may be on its way, and a collector must interrupt all threads before it looks.
+//! Who announces once per era can afford one. Its seat is *fenced*, and the collector's own fence
+//! is enough.
 //!
 //! ```text
 //!            ┌────── lighten: counted, then a fence ──────▶┐
@@ -10,12 +11,17 @@
 //!            └◀───── weigh down: fenced, then uncounted ───┘
 //! ```
 //!
-//! **F1.** The roster's `marked` counts the seats that may announce without a fence, *light*, vacant ones too.
-//! **F2.** A collector asks for that number behind a fence that follows its seal. If it reads 0, a seat that becomes light later has its fence after the
-//! collector's, and sees all unlinks of the batch; one that was light before has ended its sections, which the collector sees as well (Release,
-//! Acquire). All others announce with a fence. So the collector's fence does what the heavy barrier would (B1).
-//! **F3.** Quiet handles are fenced: they announce when the era has moved on and at no other quiet point. Handles that pin are light. A thread's own
-//! seat becomes light when it is pinned often: a look at a table now and then must not make all collectors interrupt everybody. Whoever takes a seat makes it what it needs.
+//! **F1.** The roster's `marked` counts the seats that may announce without a fence, *light*,
+//! vacant ones too.
+//! **F2.** A collector asks for that number behind a fence that follows its seal. If it reads 0, a
+//! seat that becomes light later has its fence after the collector's, and sees all unlinks of the
+//! batch; one that was light before has ended its sections, which the collector sees as well
+//! (Release, Acquire). All others announce with a fence. So the collector's fence does what the
+//! heavy barrier would (`barrier` B1).
+//! **F3.** Quiet handles are fenced: they announce when the era has moved on and at no other quiet
+//! point. Handles that pin are light. A thread's own seat becomes light when it is pinned often: a
+//! look at a table now and then must not make all collectors interrupt everybody. Whoever takes a
+//! seat makes it what it needs.
 
 use super::collect::FULL;
 use super::domain::Core;
@@ -25,11 +31,13 @@ use crate::sync::{MODEL, Ordering, fence};
 /// A thread's own seat is light from so many sections on (F3).
 const OFTEN: u16 = if MODEL { 2 } else { 64 };
 
-/// Where a fence is enough, batches are so many times smaller: what is freed is still in the cache, for the next allocation.
+/// Where a fence is enough, batches are so many times smaller: what is freed is still in the cache,
+/// for the next allocation.
 const SMALLER: usize = 2;
 
 impl Core {
-    /// Lets a seat that is outside announce without a fence, if the system grants the barrier that needs it.
+    /// Lets a seat that is outside announce without a fence, if the system grants the barrier that
+    /// needs it.
     pub(super) fn lighten(&self, seat: &SeatState) {
         if self.pulse.barrier.is_usual() && seat.is_fenced() {
             // ORDERING: Relaxed and a fence: partner is the collector's fence (F2).
@@ -54,9 +62,10 @@ impl Core {
         self.roster.marked.load(Ordering::Acquire) != 0
     }
 
-    /// The collector's barrier between seal and scan (E4, F2). False if it was refused.
+    /// The collector's barrier between seal and scan (`reclaim` E4, F2). False if it was refused.
     pub(super) fn heavy(&self) -> bool {
-        // ORDERING: SeqCst: partners are the fences of `lighten`, and of fenced announcements (B1).
+        // ORDERING: SeqCst: partners are the fences of `lighten`, and of fenced announcements
+        // (`barrier` B1).
         fence(Ordering::SeqCst);
         if !self.is_light() {
             return true;

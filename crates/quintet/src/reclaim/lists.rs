@@ -1,4 +1,5 @@
-//! The garbage of a seat: what waits for its batch to fill, what some section holds back, what may go.
+//! The garbage of a seat: what waits for its batch to fill, what some section holds back, what may
+//! go.
 
 use super::collect::{BATCH, BATCH_BYTES};
 use super::retired::Retired;
@@ -46,18 +47,21 @@ impl Lists {
     }
 }
 
-/// Sealed pieces that some seat still holds back (E5).
+/// Sealed pieces that some seat still holds back (`reclaim` E5).
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// The last batch, and its stamp, which its pieces do not have yet. In the usual case it goes as a whole at the next collection.
+    /// The last batch, and its stamp, which its pieces do not have yet. In the usual case it goes
+    /// as a whole at the next collection.
     pub(super) last: (u64, Vec<Retired>),
     pieces: Vec<Retired>,
     /// Weight of the pieces.
     weight: usize,
-    /// The smallest `lower` at the last collection: while it stands, looking again at each piece finds little.
+    /// The smallest `lower` at the last collection: while it stands, looking again at each piece
+    /// finds little.
     floor: u64,
-    /// Look again when there are this many, or this much by weight: each piece is looked at a bounded number of times, and
-    /// what nobody holds back is at most as much as what somebody does.
+    /// Look again when there are this many, or this much by weight: each piece is looked at a
+    /// bounded number of times, and what nobody holds back is at most as much as what somebody
+    /// does.
     look_at: usize,
     look_at_weight: usize,
 }

@@ -1,12 +1,13 @@
 //! The calling thread's own seats, one per domain it has pinned.
 //!
-//! **K1.** A local seat is taken by its thread at the first `pin` of a domain and vacated when the thread ends, or
-//! when the domain is gone and the thread pins another.
+//! **K1.** A local seat is taken by its thread at the first `pin` of a domain and vacated when the
+//! thread ends, or when the domain is gone and the thread pins another.
 //! **K2.** `LAST` names a seat that `SEATS` owns, or nothing: it is cleared before an owner goes.
-//! **K3.** When the thread's locals are gone, or go while a section is open, the seat is abandoned (Q6), and vacated when
-//! that section is left ([`orphan`](SeatState::orphan)). A section that was forgotten is never left: its seat stays as it is until the roster drops.
-//! **K4.** A thread that ends writes no cell of a seat that the domain's drop looks at: the domain may be dropped at the same time, since a forgotten
-//! section borrows nothing.
+//! **K3.** When the thread's locals are gone, or go while a section is open, the seat is abandoned
+//! (`roster` Q6), and vacated when that section is left ([`orphan`](SeatState::orphan)). A section
+//! that was forgotten is never left: its seat stays as it is until the roster drops.
+//! **K4.** A thread that ends writes no cell of a seat that the domain's drop looks at: the domain
+//! may be dropped at the same time, since a forgotten section borrows nothing.
 
 use super::domain::Core;
 use super::seat::SeatState;
@@ -76,7 +77,8 @@ fn seat_slow(core: &Core) -> &SeatState {
         let index = known.unwrap_or_else(|| {
             seats.retain(|seat| !seat.roster().is_closed()); // (K1)
             let seat = core.take_seat();
-            // ORDERING: Release for the second: partner is the sweep of a forked child, which must not take this for a seat of the parent.
+            // ORDERING: Release for the second: partner is the sweep of a forked child, which must
+            // not take this for a seat of the parent.
             seat.forks.store(fork::seen().0 as u32, Ordering::Relaxed);
             seat.thread.store(fork::thread_key(), Ordering::Release);
             seats.push(seat);

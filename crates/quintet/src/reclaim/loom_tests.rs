@@ -1,7 +1,8 @@
-//! The seat protocol on small cores, with fences on both sides (loom cannot interrupt other threads).
+//! The seat protocol on small cores, with fences on both sides (loom cannot interrupt other
+//! threads).
 //!
-//! A piece is a tracked cell: readers read it, freeing writes it. loom reports any two such accesses that no
-//! happens-before separates, which is exactly a use after free.
+//! A piece is a tracked cell: readers read it, freeing writes it. loom reports any two such
+//! accesses that no happens-before separates, which is exactly a use after free.
 
 use super::*;
 use crate::sync::{Arc, AtomicPtr, Barrier, Ordering, thread};
@@ -42,7 +43,8 @@ fn retire(visit: &Visit<'_>, place: *mut Piece) {
 }
 
 fn touch(place: *mut Piece) {
-    // SAFETY: the memory lives until the end of the model; whether it counts as freed is what loom checks.
+    // SAFETY: the memory lives until the end of the model; whether it counts as freed is what loom
+    // checks.
     let piece = unsafe { &*place };
     piece.touched.with(|_| ());
 }
@@ -62,7 +64,7 @@ impl World {
         Arc::new(Self { domain, root: AtomicPtr::new(first) })
     }
 
-    /// Follows root and, if asked, the link behind it, each load checked (E3).
+    /// Follows root and, if asked, the link behind it, each load checked (`reclaim` E3).
     fn read(&self, handle: &Handle, depth: usize) {
         let section = handle.pin();
         let visit: &Visit<'_> = &section;
@@ -118,8 +120,8 @@ fn loom_item_born_after_the_reader_entered() {
     });
 }
 
-/// Two reclaimers: one unlinks by a plain store and seals; the other moves the era meanwhile (a stale stamp would free
-/// under the reader).
+/// Two reclaimers: one unlinks by a plain store and seals; the other moves the era meanwhile (a
+/// stale stamp would free under the reader).
 #[test]
 fn loom_two_reclaimers_and_a_stale_stamp() {
     model(|| {
@@ -138,7 +140,8 @@ fn loom_two_reclaimers_and_a_stale_stamp() {
         let section = handle.pin();
         let fresh = Piece::new(&world.domain, std::ptr::null_mut());
         let old = world.root.load(Ordering::Relaxed);
-        // ORDERING: Release publishes the fresh piece; a plain store, no read-modify-write, on purpose.
+        // ORDERING: Release publishes the fresh piece; a plain store, no read-modify-write, on
+        // purpose.
         world.root.store(fresh, Ordering::Release);
         retire(&section, old);
         drop(section);
@@ -147,8 +150,8 @@ fn loom_two_reclaimers_and_a_stale_stamp() {
     });
 }
 
-/// Root → a → b: both are unlinked by swinging the root while a reader walks. Re-reading `a.next` instead of starting from the
-/// root would follow a link inside freed memory.
+/// Root → a → b: both are unlinked by swinging the root while a reader walks. Re-reading `a.next`
+/// instead of starting from the root would follow a link inside freed memory.
 #[test]
 fn loom_chain_restarts_from_the_root() {
     model(|| {
@@ -203,7 +206,7 @@ fn loom_quiet_points() {
     });
 }
 
-/// Where nobody pins, the collector has its own fence and no other (F2).
+/// Where nobody pins, the collector has its own fence and no other (`light` F2).
 #[test]
 fn loom_quiet_points_alone() {
     model(|| {
@@ -242,8 +245,8 @@ fn loom_seat_changes_hands_during_a_scan() {
     });
 }
 
-/// A model in which light seats announce without any fence, and the barrier that makes up for it is refused: what is freed is freed by the
-/// collector's own fence (F2).
+/// A model in which light seats announce without any fence, and the barrier that makes up for it is
+/// refused: what is freed is freed by the collector's own fence (`light` F2).
 fn bare_model(test: impl Fn(Arc<World>, QuietHandle) + Sync + Send + 'static) {
     crate::sync::barrier::BARE.set(true);
     model(move || {
@@ -320,8 +323,9 @@ fn loom_a_seat_becomes_fenced_during_a_collection() {
     });
 }
 
-/// An operation stands in a piece that has left the root and has a link to one that was born and freed since; another of the same seat,
-/// inside of it, announces the present era. The outer one must not follow the link (E9).
+/// An operation stands in a piece that has left the root and has a link to one that was born and
+/// freed since; another of the same seat, inside of it, announces the present era. The outer one
+/// must not follow the link (`reclaim` E9).
 #[test]
 fn loom_an_inner_section_does_not_vouch_for_the_outer_one() {
     model(|| {
@@ -360,7 +364,7 @@ fn loom_an_inner_section_does_not_vouch_for_the_outer_one() {
     });
 }
 
-/// A section opened inside of a brief one goes on when that one is over (E10).
+/// A section opened inside of a brief one goes on when that one is over (`reclaim` E10).
 #[test]
 fn loom_a_brief_section_does_not_end_the_one_inside() {
     model(|| {
@@ -380,7 +384,8 @@ fn loom_a_brief_section_does_not_end_the_one_inside() {
     });
 }
 
-/// A handle goes while a reader holds its garbage back, and somebody else adopts it meanwhile: all is freed, and not under the reader.
+/// A handle goes while a reader holds its garbage back, and somebody else adopts it meanwhile: all
+/// is freed, and not under the reader.
 #[test]
 fn loom_what_a_handle_leaves_behind_is_adopted() {
     model(|| {

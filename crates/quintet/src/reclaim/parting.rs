@@ -6,11 +6,14 @@
 //!                         └───────── dropped: retired ◀─────────────┘        forgotten: the piece leaks, and nothing else that owns anything
 //! ```
 //!
-//! **O1.** What is asked before the piece is handed over is what is asked before a retired one is freed: the stamp is taken after the unlink (E2), the barrier runs after
-//! the stamp, and the seats are looked at after the barrier (E4, E1). A refused barrier says "not yet" (E6).
-//! **O2.** The barrier runs once: later looks need none (E5).
-//! **O3.** A parting does not keep its domain. When that is gone, nobody is left who could be inside: handles and sections keep the domain, or borrow who does. So a parting that
-//! outlives it is over.
+//! **O1.** What is asked before the piece is handed over is what is asked before a retired one is
+//! freed: the stamp is taken after the unlink (`reclaim` E2), the barrier runs after the stamp, and
+//! the seats are looked at after the barrier (`reclaim` E4, E1). A refused barrier says "not yet"
+//! (`reclaim` E6).
+//! **O2.** The barrier runs once: later looks need none (`reclaim` E5).
+//! **O3.** A parting does not keep its domain. When that is gone, nobody is left who could be
+//! inside: handles and sections keep the domain, or borrow who does. So a parting that outlives it
+//! is over.
 //! **O4.** Until it is over the piece may be looked at, as by any reader, and not more.
 
 use super::collect::{self, Scan, seal};
@@ -34,7 +37,8 @@ impl Domain {
     /// Begins the wait for a piece.
     ///
     /// # Safety
-    /// As for [`Visit::retire`](super::Visit::retire): no path from the root leads to the piece any more, and nobody else retires it.
+    /// As for [`Visit::retire`](super::Visit::retire): no path from the root leads to the piece any
+    /// more, and nobody else retires it.
     pub(crate) unsafe fn part(&self, piece: Retired) -> Parting {
         Parting { core: Weak::of(&self.share()), piece: Some(piece), sealed: false }
     }
@@ -91,7 +95,8 @@ impl Drop for Parting {
         match self.core.get() {
             Some(core) => {
                 let section = Section::enter(&core, local::seat(&core));
-                // SAFETY: unlinked, and nobody else's, as who began has promised; handed over only if the place is empty.
+                // SAFETY: unlinked, and nobody else's, as who began has promised; handed over only
+                // if the place is empty.
                 unsafe { section.retire(piece) };
             }
             // O3.

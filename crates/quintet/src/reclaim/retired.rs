@@ -35,13 +35,15 @@ pub struct Retired {
 unsafe impl Send for Retired {}
 
 impl Retired {
-    /// What a piece costs besides its bytes while it waits: its entry in a list, and what an allocator adds to a block.
+    /// What a piece costs besides its bytes while it waits: its entry in a list, and what an
+    /// allocator adds to a block.
     pub(super) const BESIDES: usize = size_of::<Self>() + 16;
 
     /// A piece at `place`, born in era `birth`, that `free` will free, in one call or in several.
     ///
     /// # Safety
-    /// `free(place)` may be called by any thread, until it says [`Freed::Done`], once nobody refers to the piece.
+    /// `free(place)` may be called by any thread, until it says [`Freed::Done`], once nobody refers
+    /// to the piece.
     pub unsafe fn new(
         place: *mut (),
         bytes: usize,
@@ -65,7 +67,7 @@ impl Retired {
         unsafe { Self::new(place.cast(), size_of::<T>(), birth, drop_box::<T>) }
     }
 
-    /// The same piece, marked as one whose memory may become that of the next box (E11).
+    /// The same piece, marked as one whose memory may become that of the next box (`reclaim` E11).
     ///
     /// # Safety
     /// Its place came from a `Box<T>`, and all pieces of its domain that are marked are boxes of
@@ -91,7 +93,7 @@ impl Retired {
         self.bytes() + Self::BESIDES
     }
 
-    /// Whether its memory may become that of the next box (E11).
+    /// Whether its memory may become that of the next box (`reclaim` E11).
     #[inline(always)]
     pub(super) fn is_reusable(&self) -> bool {
         self.bytes & REUSABLE != 0
@@ -109,7 +111,8 @@ impl Retired {
         self.place
     }
 
-    /// Asks the cache for what freeing the piece writes first: what lies before it, a count or the allocator's.
+    /// Asks the cache for what freeing the piece writes first: what lies before it, a count or the
+    /// allocator's.
     #[inline(always)]
     pub(super) fn prefetch(&self) {
         prefetch_write(self.place.wrapping_byte_sub(16));
@@ -118,7 +121,8 @@ impl Retired {
     /// Frees one step of the piece and hands it back if there is more to do.
     #[inline(always)]
     pub(super) fn step(self) -> Option<Self> {
-        // SAFETY: pieces come here after their grace period (E1), and not again after `Done`.
+        // SAFETY: pieces come here after their grace period (`reclaim` E1), and not again after
+        // `Done`.
         match unsafe { (self.free)(self.place) } {
             Freed::Done => None,
             Freed::More => Some(self),

@@ -6,7 +6,7 @@ use super::seat::SeatState;
 use std::mem::{MaybeUninit, needs_drop};
 
 /// Boxes a value, in the memory of the next piece that is past its grace period if it may be used
-/// again (E11).
+/// again (`reclaim` E11).
 ///
 /// # Safety
 /// All pieces of the seat's domain that are reusable are boxes of `T`.

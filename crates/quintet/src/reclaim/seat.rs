@@ -13,10 +13,12 @@ use crate::roster::{Address, Roster};
 use crate::sync::{AtomicU32, AtomicU64, AtomicUsize, Barrier, Ordering};
 use std::cell::{Cell, OnceCell};
 
-/// The era that never comes: `lower = NEVER` is "outside", `upper = NEVER` is "everything from lower on".
+/// The era that never comes: `lower = NEVER` is "outside", `upper = NEVER` is "everything from
+/// lower on".
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// "Outside" of a fenced seat: the usual way in looks for [`NEVER`] and need not ask for the fence. Every `lower` from here on is outside.
+/// "Outside" of a fenced seat: the usual way in looks for [`NEVER`] and need not ask for the fence.
+/// Every `lower` from here on is outside.
 pub(super) const OUTSIDE: u64 = NEVER - 1;
 
 /// The state of a seat. What every section touches comes first, on one line.
@@ -24,8 +26,8 @@ pub(super) const OUTSIDE: u64 = NEVER - 1;
 pub(super) struct SeatState {
     pub(super) lower: AtomicU64,
     pub(super) upper: AtomicU64,
-    /// 0 in the usual case: one section, no fence, no work for its end. Else [`DUE`], [`ORPHANED`] and [`FENCED`], and in
-    /// steps of [`NESTED`] the sections open besides the first.
+    /// 0 in the usual case: one section, no fence, no work for its end. Else [`DUE`], [`ORPHANED`]
+    /// and [`FENCED`], and in steps of [`NESTED`] the sections open besides the first.
     unusual: Cell<u64>,
     /// What `lower` is outside: [`NEVER`], or [`OUTSIDE`] if the seat is fenced.
     outside: Cell<u64>,
@@ -33,7 +35,8 @@ pub(super) struct SeatState {
     pub(super) collecting: Cell<bool>,
     /// Sections entered while the seat was fenced.
     pub(super) pins: Cell<u16>,
-    /// How often the process had been forked when a thread took this for its own seat; 32 bits tell them apart.
+    /// How often the process had been forked when a thread took this for its own seat; 32 bits tell
+    /// them apart.
     pub(super) forks: AtomicU32,
     /// Garbage on this seat, for statistics and for whoever adopts it.
     pub(super) items: AtomicUsize,
@@ -42,7 +45,7 @@ pub(super) struct SeatState {
     pub(super) lists: OnceCell<Box<Lists>>,
     /// Names the owning thread if this is a thread-local seat, else 0.
     pub(super) thread: AtomicUsize,
-    /// Where this seat is, once it is abandoned (Q6).
+    /// Where this seat is, once it is abandoned (`roster` Q6).
     address: Cell<Option<Address<SeatState>>>,
 }
 
@@ -50,12 +53,13 @@ pub(super) struct SeatState {
 pub(super) const DUE: u64 = 1;
 /// Nobody owns the seat: vacate it when the last section is left.
 pub(super) const ORPHANED: u64 = 2;
-/// Announcing takes a fence (F3).
+/// Announcing takes a fence (`light` F3).
 const FENCED: u64 = 4;
 const NESTED: u64 = 8;
 
-// SAFETY: other threads touch the atomics only; the cells belong to the owner of the seat, of which there is one at a time
-// (Q1, handed over by Q3), some of them to the domain's drop as well, when no owner touches those (K4).
+// SAFETY: other threads touch the atomics only; the cells belong to the owner of the seat, of which
+// there is one at a time (`roster` Q1, handed over by `roster` Q3), some of them to the domain's
+// drop as well, when no owner touches those (`local` K4).
 unsafe impl Sync for SeatState {}
 // SAFETY: the pieces are `Send`, the rest are numbers.
 unsafe impl Send for SeatState {}
@@ -90,7 +94,8 @@ impl SeatState {
         }
     }
 
-    /// Opens a section if no other is open and no fence is needed: announces the present era. Returns the announced `upper`.
+    /// Opens a section if no other is open and no fence is needed: announces the present era.
+    /// Returns the announced `upper`.
     #[inline(always)]
     pub(super) fn enter_usual(&self, era: &AtomicU64) -> Option<u64> {
         // ORDERING: Relaxed: our own store.
@@ -98,7 +103,8 @@ impl SeatState {
             return None;
         }
         let upper = self.announce(era);
-        // B1: announced before any shared pointer is loaded; partner: the collector's heavy barrier.
+        // `barrier` B1: announced before any shared pointer is loaded; partner: the collector's
+        // heavy barrier.
         Barrier::Asymmetric.light();
         Some(upper)
     }
@@ -111,7 +117,7 @@ impl SeatState {
             return self.upper();
         }
         let upper = self.announce(era);
-        // B1, as above.
+        // `barrier` B1, as above.
         Barrier::Fence.light();
         upper
     }
@@ -125,11 +131,11 @@ impl SeatState {
 
     #[inline(always)]
     fn announce(&self, era: &AtomicU64) -> u64 {
-        // ORDERING: Acquire: partner is the seal's fetch_add. Reading the era of a seal means seeing its unlinks,
-        // so what `retire < lower` calls unreachable is unreachable for us.
+        // ORDERING: Acquire: partner is the seal's fetch_add. Reading the era of a seal means
+        // seeing its unlinks, so what `retire < lower` calls unreachable is unreachable for us.
         let now = era.load(Ordering::Acquire);
-        // ORDERING: Release: partner is the scan's Acquire. A scan that reads this announcement has everything our
-        // last section did before it. Either order of the two stores is right.
+        // ORDERING: Release: partner is the scan's Acquire. A scan that reads this announcement has
+        // everything our last section did before it. Either order of the two stores is right.
         self.upper.store(now, Ordering::Release);
         self.lower.store(now, Ordering::Release);
         now
@@ -156,7 +162,8 @@ impl SeatState {
         unusual & (DUE | ORPHANED) != 0
     }
 
-    /// Closes a section of a light seat that no other is open beside; work that waits goes on waiting.
+    /// Closes a section of a light seat that no other is open beside; work that waits goes on
+    /// waiting.
     #[inline(always)]
     pub(super) fn leave_usual(&self) {
         debug_assert!(
@@ -167,8 +174,9 @@ impl SeatState {
         self.lower.store(NEVER, Ordering::Release);
     }
 
-    /// Closes the section that [`enter_usual`](Self::enter_usual) opened, or, if user code has left others open that it opened inside,
-    /// hands the announcement over to them (E10). The seat is light still: it changes only while it is outside (F1).
+    /// Closes the section that [`enter_usual`](Self::enter_usual) opened, or, if user code has left
+    /// others open that it opened inside, hands the announcement over to them (`reclaim` E10). The
+    /// seat is light still: it changes only while it is outside (`light` F1).
     #[inline(always)]
     pub(super) fn leave_briefly(&self) {
         let unusual = self.unusual.get();
@@ -196,7 +204,7 @@ impl SeatState {
         self.unusual.get() & FENCED != 0
     }
 
-    /// Changes how a seat announces that is outside (F1).
+    /// Changes how a seat announces that is outside (`light` F1).
     pub(super) fn set_fenced(&self, fenced: bool) {
         assert!(!self.is_inside(), "a seat changes while it is read from");
         self.outside.set(if fenced { OUTSIDE } else { NEVER });
@@ -214,7 +222,8 @@ impl SeatState {
         pins
     }
 
-    /// Whether a fenced seat announces the present era and no other, and nothing waits: then leaving and entering again changes nothing.
+    /// Whether a fenced seat announces the present era and no other, and nothing waits: then
+    /// leaving and entering again changes nothing.
     #[inline(always)]
     pub(super) fn is_fresh(&self, era: &AtomicU64) -> bool {
         // ORDERING: Acquire, as in `announce`; the rest are our own stores.
@@ -237,29 +246,34 @@ impl SeatState {
         self.unusual.set(self.unusual.get() & !work);
     }
 
-    /// Ends every section of this seat, forgotten ones too. The caller knows that no reference is left.
+    /// Ends every section of this seat, forgotten ones too. The caller knows that no reference is
+    /// left.
     pub(super) fn leave_all(&self) {
         self.unusual.set(self.unusual.get() % NESTED);
         self.go_outside();
-        // Which is no era: who looks before the seat is inside again fails its check, and enters there (E8).
-        // ORDERING: Release, as in `go_outside`: a scan that reads it has seen the end of the sections.
+        // Which is no era: who looks before the seat is inside again fails its check, and enters
+        // there (`reclaim` E8).
+        // ORDERING: Release, as in `go_outside`: a scan that reads it has seen the end of the
+        // sections.
         self.upper.store(0, Ordering::Release);
     }
 
-    /// Widens the interval to the present era, or without end (E3, E7).
+    /// Widens the interval to the present era, or without end (`reclaim` E3, E7).
     pub(super) fn widen(&self, upper: u64) {
-        // ORDERING: Release, as in `announce`; then B1, before pointers are loaded again.
+        // ORDERING: Release, as in `announce`; then `barrier` B1, before pointers are loaded again.
         self.upper.store(upper, Ordering::Release);
         if self.is_fenced() { Barrier::Fence } else { Barrier::Asymmetric }.light();
     }
 
-    /// Notes that nobody owns the seat any more: whoever leaves its last section vacates it. Writes cells of the owner alone (K4).
+    /// Notes that nobody owns the seat any more: whoever leaves its last section vacates it. Writes
+    /// cells of the owner alone (`local` K4).
     pub(super) fn orphan(&self, address: Address<Self>) {
         self.address.set(Some(address));
         self.ask(ORPHANED);
     }
 
-    /// Gives the seat back to its roster if it was abandoned and no section is open. The caller does not use it any more.
+    /// Gives the seat back to its roster if it was abandoned and no section is open. The caller
+    /// does not use it any more.
     pub(super) fn vacate_if_orphaned(&self, roster: &Roster<Self>) {
         if !self.is_asked(ORPHANED) || self.is_inside() {
             return;
@@ -267,7 +281,8 @@ impl SeatState {
         self.settle(ORPHANED);
         if let Some(address) = self.address.take() {
             let laden = self.is_laden();
-            // SAFETY: abandoned when it was asked to, which happens once and ends here; outside is quiet.
+            // SAFETY: abandoned when it was asked to, which happens once and ends here; outside is
+            // quiet.
             unsafe { roster.vacate(address, laden) };
         }
     }

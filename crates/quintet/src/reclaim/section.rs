@@ -16,9 +16,10 @@ use std::ops::Deref;
 pub struct Visit<'a> {
     core: &'a Core,
     seat: &'a SeatState,
-    /// What the seat announced as `upper` before this operation loaded its root. The seat may announce more by now (E9).
+    /// What the seat announced as `upper` before this operation loaded its root. The seat may
+    /// announce more by now (`reclaim` E9).
     upper: Cell<u64>,
-    /// Checks that failed in this operation (E7).
+    /// Checks that failed in this operation (`reclaim` E7).
     restarts: Cell<u32>,
     /// The seat's cells belong to the thread that entered.
     not_send: PhantomData<*mut ()>,
@@ -32,7 +33,8 @@ pub struct Section<'a> {
     visit: Visit<'a>,
 }
 
-/// What is left of a section for who looks no further: it keeps what was found, and is left when dropped, as a [`Section`] is.
+/// What is left of a section for who looks no further: it keeps what was found, and is left when
+/// dropped, as a [`Section`] is.
 #[derive(Debug)]
 pub struct Stay<'a> {
     core: &'a Core,
@@ -50,8 +52,8 @@ pub struct Spot<'a> {
     not_send: PhantomData<*mut ()>,
 }
 
-/// A read section in the usual case: no other section open when it was entered, no fence needed, the era unchanged. It has no
-/// slow half, so that what the caller holds in registers stays there.
+/// A read section in the usual case: no other section open when it was entered, no fence needed,
+/// the era unchanged. It has no slow half, so that what the caller holds in registers stays there.
 #[derive(Debug)]
 pub struct Brief<'a> {
     peek: Peek<'a>,
@@ -60,14 +62,16 @@ pub struct Brief<'a> {
     not_send: PhantomData<*mut ()>,
 }
 
-/// A look inside an open section, in the usual case that the era is the one it announced. Like [`Brief`] it has no slow half.
+/// A look inside an open section, in the usual case that the era is the one it announced. Like
+/// [`Brief`] it has no slow half.
 #[derive(Clone, Copy, Debug)]
 pub struct Peek<'a> {
     era: &'a AtomicU64,
     upper: u64,
 }
 
-/// A look inside a section that is open anyhow, with the seat it was opened on. Like [`Brief`] it has no slow half; unlike it, it leaves nothing.
+/// A look inside a section that is open anyhow, with the seat it was opened on. Like [`Brief`] it
+/// has no slow half; unlike it, it leaves nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Held<'a> {
     peek: Peek<'a>,
@@ -78,7 +82,8 @@ pub struct Held<'a> {
 
 /// Whoever can say whether a shared pointer may be followed.
 pub trait Check {
-    /// To be asked after each load of a shared pointer: may it be followed? If not, start again from the root (E3).
+    /// To be asked after each load of a shared pointer: may it be followed? If not, start again
+    /// from the root (`reclaim` E3).
     #[must_use]
     fn check(&self) -> bool;
 }
@@ -119,7 +124,7 @@ impl Check for Held<'_> {
 }
 
 impl<'a> Held<'a> {
-    /// A look by what the seat announces now: to be taken before the root is loaded (E9).
+    /// A look by what the seat announces now: to be taken before the root is loaded (`reclaim` E9).
     #[inline(always)]
     pub(super) fn new(core: &'a Core, seat: &'a SeatState) -> Self {
         Self { peek: Peek::new(core, seat.upper()), seat, not_send: PhantomData }
@@ -154,14 +159,16 @@ impl<'a> Brief<'a> {
         &self.seat.books
     }
 
-    /// To be asked after each load of a shared pointer: may it be followed? If not, give up (E3).
+    /// To be asked after each load of a shared pointer: may it be followed? If not, give up
+    /// (`reclaim` E3).
     #[inline(always)]
     #[must_use]
     pub fn check(&self) -> bool {
         self.peek.check()
     }
 
-    /// Leaves the section, for who has run no user code in it: none was opened inside (E10).
+    /// Leaves the section, for who has run no user code in it: none was opened inside (`reclaim`
+    /// E10).
     #[inline(always)]
     pub fn leave_alone(self) {
         self.seat.leave_usual();
@@ -181,7 +188,8 @@ impl<'a> Peek<'a> {
         self.upper
     }
 
-    /// To be asked after each load of a shared pointer: may it be followed? If not, give up, and ask the section (E3).
+    /// To be asked after each load of a shared pointer: may it be followed? If not, give up, and
+    /// ask the section (`reclaim` E3).
     #[inline(always)]
     #[must_use]
     pub fn check(&self) -> bool {
@@ -215,8 +223,9 @@ impl<'a> Visit<'a> {
         &self.seat.books
     }
 
-    /// To be asked after each load of a shared pointer: may it be followed? If not, start again from the root (E3).
-    /// At most two answers in one operation are "no" (E7), and one more on a seat that was outside (E8).
+    /// To be asked after each load of a shared pointer: may it be followed? If not, start again
+    /// from the root (`reclaim` E3). At most two answers in one operation are "no" (`reclaim` E7),
+    /// and one more on a seat that was outside (`reclaim` E8).
     #[inline(always)]
     #[must_use]
     pub fn check(&self) -> bool {
@@ -232,15 +241,17 @@ impl<'a> Visit<'a> {
         allowed
     }
 
-    /// Whether the era is still the one in which the operation began: nothing was retired that only this section holds back.
+    /// Whether the era is still the one in which the operation began: nothing was retired that only
+    /// this section holds back.
     #[inline(always)]
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.restarts.get() == 0 && self.peek().check()
     }
 
-    /// From here on every load is safe without a check, and everything retired meanwhile is held back. For whatever
-    /// cannot start again: iterators, long guards. To be called before the root is loaded.
+    /// From here on every load is safe without a check, and everything retired meanwhile is held
+    /// back. For whatever cannot start again: iterators, long guards. To be called before the root
+    /// is loaded.
     pub fn hold_all(&self) {
         come_in(self.core, self.seat);
         self.seat.widen(NEVER);
@@ -256,7 +267,8 @@ impl<'a> Visit<'a> {
         collect::free_some(self.core, self.seat, false);
     }
 
-    /// The same without freeing what is ready: the caller has done that, by [`free_some`](Self::free_some).
+    /// The same without freeing what is ready: the caller has done that, by
+    /// [`free_some`](Self::free_some).
     ///
     /// # Safety
     /// As for [`retire`](Self::retire).
@@ -265,8 +277,9 @@ impl<'a> Visit<'a> {
         collect::retire(self.core, self.seat, piece);
     }
 
-    /// Frees the next piece that is past its grace period, as [`retire`](Self::retire) does: for callers that have a better moment for it.
-    /// With `using` it leaves them to the caller's `boxed`.
+    /// Frees the next piece that is past its grace period, as [`retire`](Self::retire) does: for
+    /// callers that have a better moment for it. With `using` it leaves them to the caller's
+    /// `boxed`.
     #[inline(always)]
     pub fn free_some(&self, using: bool) {
         collect::free_some(self.core, self.seat, using);
@@ -282,7 +295,7 @@ impl<'a> Visit<'a> {
         unsafe { reuse::boxed(self.seat, value) }
     }
 
-    /// The present era: the birth stamp of what is published next (E2).
+    /// The present era: the birth stamp of what is published next (`reclaim` E2).
     #[inline(always)]
     pub fn era(&self) -> u64 {
         // ORDERING: Relaxed: a stale stamp is an earlier birth, which only holds memory longer.
@@ -297,7 +310,7 @@ impl<'a> Section<'a> {
         Self { visit: Visit::new(core, seat, upper) }
     }
 
-    /// The view of one operation inside this section (E9).
+    /// The view of one operation inside this section (`reclaim` E9).
     #[inline(always)]
     pub fn visit(&self) -> Visit<'a> {
         Visit::new(self.visit.core, self.visit.seat, self.visit.seat.upper())
@@ -326,7 +339,8 @@ impl<'a> Section<'a> {
 }
 
 impl Stay<'_> {
-    /// Enters another section on the same seat: what this one keeps, that one keeps too (E10).
+    /// Enters another section on the same seat: what this one keeps, that one keeps too (`reclaim`
+    /// E10).
     pub fn another(&self) -> Self {
         Section::enter(self.core, self.seat).stay()
     }
@@ -362,8 +376,9 @@ fn leave(core: &Core, seat: &SeatState) {
     }
 }
 
-/// The era is not `known`, the last one that the operation announced or found announced. Says no and lets the seat announce the present
-/// one, unless the operation has known from its beginning that all is held (E9). Returns the answer and the new count of restarts.
+/// The era is not `known`, the last one that the operation announced or found announced. Says no
+/// and lets the seat announce the present one, unless the operation has known from its beginning
+/// that all is held (`reclaim` E9). Returns the answer and the new count of restarts.
 #[cold]
 #[inline(never)]
 fn check_slow(core: &Core, seat: &SeatState, known: u64, restarts: u32) -> (bool, u32) {
@@ -387,7 +402,7 @@ fn check_slow(core: &Core, seat: &SeatState, known: u64, restarts: u32) -> (bool
     (false, restarts + 1)
 }
 
-/// Enters if the seat is outside (E8). True if it was.
+/// Enters if the seat is outside (`reclaim` E8). True if it was.
 fn come_in(core: &Core, seat: &SeatState) -> bool {
     let outside = !seat.is_inside();
     if outside {

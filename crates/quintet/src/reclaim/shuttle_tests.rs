@@ -1,4 +1,5 @@
-//! Whole lives of a domain under many schedules: four threads join, read, replace, go quiet and leave.
+//! Whole lives of a domain under many schedules: four threads join, read, replace, go quiet and
+//! leave.
 
 use super::*;
 use crate::sync::{Arc, AtomicBool, AtomicPtr, Ordering, schedules, thread};

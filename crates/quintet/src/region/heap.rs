@@ -1,10 +1,12 @@
 //! Zeroed arrays of slots.
 //!
 //! **G1.** Every slot of a fresh buffer is `T::zeroed()`.
-//! **G2.** A buffer of 2 MiB or more is a mapping of its own, aligned to 2 MiB; a smaller one comes from the global allocator.
-//! **G3.** Memory is given back only by the owner of the buffer, from its end, in pieces of at most [`PIECE`] bytes
-//! if the owner takes the slow way ([`Buffer::give_back`]), at once if it drops it. A mapped piece that was given back
-//! reads as nothing at all: the caller guarantees that no reader is left.
+//! **G2.** A buffer of 2 MiB or more is a mapping of its own, aligned to 2 MiB; a smaller one comes
+//! from the global allocator.
+//! **G3.** Memory is given back only by the owner of the buffer, from its end, in pieces of at most
+//! [`PIECE`] bytes if the owner takes the slow way ([`Buffer::give_back`]), at once if it drops it.
+//! A mapped piece that was given back reads as nothing at all: the caller guarantees that no reader
+//! is left.
 //! **G4.** A request that cannot be met is an error value; nothing is left behind.
 //!
 //! Under loom atomics are no plain bytes: every slot is built by `T::zeroed()`.
@@ -26,8 +28,8 @@ pub const PIECE: usize = pages::HUGE;
 /// A type that is valid as all zero bytes.
 ///
 /// # Safety
-/// Except under loom and shuttle, memory of zero bytes must be a valid value equal to `zeroed()`, and
-/// the type must need no drop.
+/// Except under loom and shuttle, memory of zero bytes must be a valid value equal to `zeroed()`,
+/// and the type must need no drop.
 pub unsafe trait Zeroed: Sized {
     /// The value whose bytes are all zero.
     fn zeroed() -> Self;
@@ -35,9 +37,10 @@ pub unsafe trait Zeroed: Sized {
 
 macro_rules! zeroed_atomics {
     ($($ty:ty => $value:expr),+ $(,)?) => { $(
-        // SAFETY: natively an atomic has the layout of its integer, and zero is a valid integer;
-        // a pair documents that all zero bytes are the pair (0, 0); a line, a quad and tags are arrays of atomics; a six documents that
-        // they are an unused one, and a mark is two atomics.
+        // SAFETY: natively an atomic has the layout of its integer, and zero is a valid integer; a
+        // pair documents that all zero bytes are the pair (0, 0); a line, a quad and tags are
+        // arrays of atomics; a six documents that they are an unused one, and a mark is two
+        // atomics.
         unsafe impl Zeroed for $ty {
             fn zeroed() -> Self { $value }
         }
@@ -96,8 +99,8 @@ impl<T: Zeroed> Buffer<T> {
         Ok(Self { slots, len, bytes, pages })
     }
 
-    /// [`try_new`](Self::try_new) for a buffer that is about to be filled: what comes from the global allocator is made present at once, which costs
-    /// less than page by page.
+    /// [`try_new`](Self::try_new) for a buffer that is about to be filled: what comes from the
+    /// global allocator is made present at once, which costs less than page by page.
     pub fn try_new_present(len: usize, pages: Pages) -> Result<Self, AllocError> {
         let buffer = Self::try_new(len, pages)?;
         if pages::AVAILABLE && buffer.bytes >= PRESENT_FROM && !buffer.is_mapping() {
@@ -116,8 +119,9 @@ impl<T: Zeroed> Buffer<T> {
         if self.is_mapping() { self.bytes.div_ceil(self.touch_bytes()) } else { 0 }
     }
 
-    /// Makes the pages of one step present ahead of their first use, so that a paced step pays for it and not an unlucky
-    /// operation: one huge page, or some small ones. At most a hint: failure is harmless.
+    /// Makes the pages of one step present ahead of their first use, so that a paced step pays for
+    /// it and not an unlucky operation: one huge page, or some small ones. At most a hint: failure
+    /// is harmless.
     pub fn touch(&self, step: usize) {
         let from = step * self.touch_bytes();
         if step < self.touches() {
@@ -156,7 +160,8 @@ impl<T: Zeroed> Buffer<T> {
     /// Gives back one piece from the end (G3). True when nothing is left.
     ///
     /// # Safety
-    /// No reference into the buffer exists and none is made afterwards: only `give_back` and drop follow.
+    /// No reference into the buffer exists and none is made afterwards: only `give_back` and drop
+    /// follow.
     pub unsafe fn give_back(&mut self) -> bool {
         if !self.is_mapping() {
             return true;

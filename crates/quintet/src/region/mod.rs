@@ -10,6 +10,7 @@
 pub(crate) mod heap;
 pub(crate) mod mapping;
 mod pages;
+#[cfg(feature = "shm")]
 pub(crate) mod shm;
 
 use std::ptr::NonNull;
@@ -19,7 +20,8 @@ pub(crate) fn is_mapped(bytes: usize) -> bool {
     pages::AVAILABLE && bytes >= heap::MAPPED_FROM
 }
 
-/// A zeroed mapping of at least so many bytes, aligned to 2 MiB, or nothing. For sizes that [`is_mapped`].
+/// A zeroed mapping of at least so many bytes, aligned to 2 MiB, or nothing. For sizes that
+/// [`is_mapped`].
 pub(crate) fn map(bytes: usize, pages: Pages) -> Option<NonNull<u8>> {
     pages::map(bytes, pages)
 }
@@ -36,8 +38,8 @@ pub(crate) unsafe fn unmap(start: NonNull<u8>, bytes: usize, pages: Pages) {
 /// Which pages large tables ask the system for. Tables below 2 MiB come from the global allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Pages {
-    /// 2 MiB pages where the system grants them: random access to large tables is two to three times
-    /// as fast. The first touch of a page clears 2 MiB, some tenths of a millisecond.
+    /// 2 MiB pages where the system grants them: random access to large tables is two to three
+    /// times as fast. The first touch of a page clears 2 MiB, some tenths of a millisecond.
     #[default]
     Huge,
     /// 4 KiB pages: for those who count the microseconds of the worst operation.

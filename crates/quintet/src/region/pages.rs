@@ -1,4 +1,5 @@
-//! The system calls under large buffers. Where there are none, every buffer comes from the global allocator.
+//! The system calls under large buffers. Where there are none, every buffer comes from the global
+//! allocator.
 
 use super::Pages;
 use std::ptr::NonNull;
@@ -113,7 +114,8 @@ mod system {
         }
         // SAFETY: the caller's range lies inside its mapping.
         let place = unsafe { base.add(offset) };
-        // SAFETY: nobody refers to the range. A refusal (too many mappings) leaks it, nothing worse.
+        // SAFETY: nobody refers to the range. A refusal (too many mappings) leaks it, nothing
+        // worse.
         let _ = unsafe { libc::munmap(place.as_ptr().cast(), bytes) };
     }
 

@@ -4,7 +4,8 @@ use super::*;
 use crate::sync::thread;
 use loom::cell::UnsafeCell;
 
-/// Two threads join, write and leave: each seat has one owner, and who takes a seat over sees what was left (Q1, Q3).
+/// Two threads join, write and leave: each seat has one owner, and who takes a seat over sees what
+/// was left (`roster` Q1, Q3).
 #[test]
 fn loom_seats_have_one_owner() {
     loom::model(|| {
@@ -72,7 +73,8 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
     crate::sync::model(3, check);
 }
 
-/// An owner joins, reads and leaves while a visitor looks: one that is not found has gone, or sees what was unlinked (Q4, Q5).
+/// An owner joins, reads and leaves while a visitor looks: one that is not found has gone, or sees
+/// what was unlinked (`roster` Q4, Q5).
 #[test]
 fn loom_an_owner_that_is_not_seen_comes_later_or_has_gone() {
     model(|| {
@@ -99,7 +101,8 @@ fn loom_two_owners_come_and_go_during_a_visit() {
     });
 }
 
-/// What an owner leaves in a laden seat goes to one other: to who takes laden seats, or to the next who joins (Q1, Q3).
+/// What an owner leaves in a laden seat goes to one other: to who takes laden seats, or to the next
+/// who joins (`roster` Q1, Q3).
 #[test]
 fn loom_what_is_left_in_a_laden_seat_is_found_once() {
     /// Something that one thread at a time may touch.

@@ -1,7 +1,8 @@
 //! Who is present: seats.
 //!
-//! A seat is a padded line that one thread writes and others look at. It says what its owner is doing, in
-//! whatever terms the room above needs (`S`): the eras it reads in, the copies it looks at.
+//! A seat is a padded line that one thread writes and others look at. It says what its owner is
+//! doing, in whatever terms the room above needs (`S`): the eras it reads in, the copies it looks
+//! at.
 //!
 //! ```text
 //!               join: out of its list, then its bit is set
@@ -10,34 +11,45 @@
 //!        └──── drop, vacate: its bit is cleared, then listed ──┘
 //! ```
 //!
-//! Seats come in chunks of 1, 1, 2, 4 and so on up to 64. A chunk has a word with a bit for each of its seats, set while the seat is taken. Vacant seats
-//! are in one of two lists: those that their owners left *laden*, with something that the room above wants back, and the rest. So joining
-//! and leaving cost the same however many seats there are, and a visitor looks at the taken ones only.
+//! Seats come in chunks of 1, 1, 2, 4 and so on up to 64. A chunk has a word with a bit for each of
+//! its seats, set while the seat is taken. Vacant seats are in one of two lists: those that their
+//! owners left *laden*, with something that the room above wants back, and the rest. So joining and
+//! leaving cost the same however many seats there are, and a visitor looks at the taken ones only.
 //!
-//! **Q1.** A taken seat has one owner, the [`Seat`]; a `Seat` is `Send` but not `Sync`, so one thread at a time writes.
-//! **Q2.** Chunks are linked at the front, whole, and stay until the roster drops: a visitor may walk them at any time.
-//! **Q3.** Whoever takes a vacant seat sees everything its last owner wrote: both hold the lock of the lists meanwhile, one after the other.
-//! **Q4.** Before its first use a seat's bit has been set by a SeqCst read-modify-write followed by a SeqCst fence.
-//! **Q5.** The owner leaves its state quiet (as `S` defines it) before the bit is cleared, with Release.
-//! **Q6.** An owner that goes while its state is not quiet abandons the seat: it stays TAKEN, by nobody, until somebody
-//! who knows that it has become quiet [vacates](Roster::vacate) it, or the roster drops.
+//! **Q1.** A taken seat has one owner, the [`Seat`]; a `Seat` is `Send` but not `Sync`, so one
+//! thread at a time writes.
+//! **Q2.** Chunks are linked at the front, whole, and stay until the roster drops: a visitor may
+//! walk them at any time.
+//! **Q3.** Whoever takes a vacant seat sees everything its last owner wrote: both hold the lock of
+//! the lists meanwhile, one after the other.
+//! **Q4.** Before its first use a seat's bit has been set by a SeqCst read-modify-write followed by
+//! a SeqCst fence.
+//! **Q5.** The owner leaves its state quiet (as `S` defines it) before the bit is cleared, with
+//! Release.
+//! **Q6.** An owner that goes while its state is not quiet abandons the seat: it stays TAKEN, by
+//! nobody, until somebody who knows that it has become quiet [vacates](Roster::vacate) it, or the
+//! roster drops.
 //!
 //! # A visitor that does not see a bit is right
 //!
-//! A visitor unlinks something, executes a SeqCst fence, and then loads the chunks and their words. Let it find the bit of an owner not set, or not
-//! the chunk.
+//! A visitor unlinks something, executes a SeqCst fence, and then loads the chunks and their words.
+//! Let it find the bit of an owner not set, or not the chunk.
 //!
-//! *The owner comes later*: the visitor read from before the owner's read-modify-write, or from before the link of its chunk, which happens before
-//! it. Had the owner's fence (Q4) come before the visitor's in the one order of all SeqCst fences, the visitor would have seen
-//! both. So it comes after, and everything that the owner loads behind it sees what the visitor unlinked.
+//! *The owner comes later*: the visitor read from before the owner's read-modify-write, or from
+//! before the link of its chunk, which happens before it. Had the owner's fence (Q4) come before
+//! the visitor's in the one order of all SeqCst fences, the visitor would have seen both. So it
+//! comes after, and everything that the owner loads behind it sees what the visitor unlinked.
 //!
-//! *The owner has gone*: the visitor read the clearing of the bit or something later in the word's order of changes. All changes of the word are
-//! read-modify-writes, so that is in the release sequence of the clearing, and the visitor's load is Acquire: all that the owner
-//! did happens before what the visitor does next (Q5).
+//! *The owner has gone*: the visitor read the clearing of the bit or something later in the word's
+//! order of changes. All changes of the word are read-modify-writes, so that is in the release
+//! sequence of the clearing, and the visitor's load is Acquire: all that the owner did happens
+//! before what the visitor does next (Q5).
 //!
-//! A bit that is seen set says nothing: the visitor looks at the state, which is quiet if the seat has been left since.
+//! A bit that is seen set says nothing: the visitor looks at the state, which is quiet if the seat
+//! has been left since.
 //!
-//! There is no limit on the number of seats. A thread that ends or panics drops its `Seat` and so vacates it.
+//! There is no limit on the number of seats. A thread that ends or panics drops its `Seat` and so
+//! vacates it.
 
 use crate::sync::{
     Arc, AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, CachePadded, Mutex, Ordering, fence,
@@ -100,9 +112,11 @@ struct Node<S> {
     next: Cell<*const Place<S>>,
 }
 
-// SAFETY: the roster owns its chunks; what links them never changes once they are linked (Q2), and the lists are behind a lock.
+// SAFETY: the roster owns its chunks; what links them never changes once they are linked (Q2), and
+// the lists are behind a lock.
 unsafe impl<S: Send + Sync> Send for Roster<S> {}
-// SAFETY: as above; a visitor gets `&S` only, and the cells of a node have one user at a time (owner or lock).
+// SAFETY: as above; a visitor gets `&S` only, and the cells of a node have one user at a time
+// (owner or lock).
 unsafe impl<S: Send + Sync> Sync for Roster<S> {}
 
 /// One thread's place in a roster. Vacated on drop.
@@ -114,7 +128,8 @@ pub(crate) struct Seat<S: Send + Sync> {
     not_sync: PhantomData<Cell<()>>,
 }
 
-// SAFETY: a seat may move to another thread: everything in it is `Send + Sync`, and moving it synchronizes.
+// SAFETY: a seat may move to another thread: everything in it is `Send + Sync`, and moving it
+// synchronizes.
 unsafe impl<S: Send + Sync> Send for Seat<S> {}
 
 /// Names a seat of a roster, for who has abandoned it.
@@ -151,7 +166,8 @@ impl<S: Send + Sync> Roster<S> {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Takes a vacant seat, laden ones first, or one of a new chunk, all of whose seats are `fresh`.
+    /// Takes a vacant seat, laden ones first, or one of a new chunk, all of whose seats are
+    /// `fresh`.
     pub(crate) fn join(this: &Arc<Self>, fresh: impl Fn() -> S) -> Seat<S> {
         let node = {
             let mut lobby = this.lobby.lock();
@@ -163,7 +179,8 @@ impl<S: Send + Sync> Roster<S> {
 
     /// Whether a vacant seat is laden.
     pub(crate) fn has_laden(&self) -> bool {
-        // ORDERING: Relaxed: a hint. Who must find one has been told by other means that it is there.
+        // ORDERING: Relaxed: a hint. Who must find one has been told by other means that it is
+        // there.
         self.laden.load(Ordering::Relaxed) != 0
     }
 
@@ -240,7 +257,8 @@ impl<S: Send + Sync> Roster<S> {
     /// Vacates an abandoned seat (Q6).
     ///
     /// # Safety
-    /// The seat is one of this roster, was [abandoned](Seat::abandon), and is vacated once; its state is quiet (Q5), and the caller does not touch it any more.
+    /// The seat is one of this roster, was [abandoned](Seat::abandon), and is vacated once; its
+    /// state is quiet (Q5), and the caller does not touch it any more.
     pub(crate) unsafe fn vacate(&self, seat: Address<S>, laden: bool) {
         // SAFETY: nodes live as long as the roster (Q2), and the seat is one of it.
         let node = unsafe { seat.0.as_ref() };
@@ -249,7 +267,8 @@ impl<S: Send + Sync> Roster<S> {
         self.stand_up(node);
     }
 
-    /// Looks at every taken seat, abandoned ones too. Behind a SeqCst fence, the rest are quiet or see what came before the fence (Q4, Q5).
+    /// Looks at every taken seat, abandoned ones too. Behind a SeqCst fence, the rest are quiet or
+    /// see what came before the fence (Q4, Q5).
     pub(crate) fn visit(&self, mut look: impl FnMut(&S)) {
         for chunk in self.chunks() {
             // ORDERING: Acquire: partner is the Release of `stand_up` (Q5).
@@ -261,13 +280,15 @@ impl<S: Send + Sync> Roster<S> {
         }
     }
 
-    /// Looks at every seat there is, vacant ones too: for what stays with a seat when its owner leaves.
+    /// Looks at every seat there is, vacant ones too: for what stays with a seat when its owner
+    /// leaves.
     pub(crate) fn visit_all(&self, mut look: impl FnMut(&S)) {
         self.chunks().flat_map(|chunk| &chunk.seats).for_each(|seat| look(&seat.state));
     }
 
     fn chunks(&self) -> impl Iterator<Item = &Chunk<S>> {
-        // ORDERING: Acquire: partner is the Release store of `add_chunk`; older chunks were published by theirs.
+        // ORDERING: Acquire: partner is the Release store of `add_chunk`; older chunks were
+        // published by theirs.
         // SAFETY: linked chunks live as long as the roster (Q2).
         let newest = unsafe { self.newest.load(Ordering::Acquire).as_ref() };
         // SAFETY: as above.
@@ -287,7 +308,8 @@ fn size_after<S>(older: Option<&Chunk<S>>) -> usize {
 impl<S> Node<S> {
     /// The chunk of this seat, and its bit there.
     fn bit(&self) -> (&Chunk<S>, u64) {
-        // SAFETY: set when the chunk was made; chunks live as long as the roster (Q2), and so as long as their nodes.
+        // SAFETY: set when the chunk was made; chunks live as long as the roster (Q2), and so as
+        // long as their nodes.
         (unsafe { &*self.chunk }, 1 << self.number)
     }
 }

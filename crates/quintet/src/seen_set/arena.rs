@@ -5,24 +5,32 @@
 //!   id < NURSERY: bundle | slice | unit ──▶ nursery[bundle][slice] ──▶ base ── + unit · stride ──▶ record
 //! ```
 //!
-//! A record takes one unit, or, if records have their own lengths, as many units of 8 bytes as it needs. Granules are runs of
-//! [`GRANULE`] units. Handles take extents of whole granules and fill them from the front; each
-//! is an eighth of what the handle has filled before, so that little waits unfilled and a large extent lies in large pages.
-//! Small sets are small: the first [`NURSERY`] ids are dealt out in slices of [`SLICE`] units, to each desk as many as it has had before.
+//! A record takes one unit, or, if records have their own lengths, as many units of 8 bytes as it
+//! needs. Granules are runs of [`GRANULE`] units. Handles take extents of whole granules and fill
+//! them from the front; each is an eighth of what the handle has filled before, so that little
+//! waits unfilled and a large extent lies in large pages. Small sets are small: the first
+//! [`NURSERY`] ids are dealt out in slices of [`SLICE`] units, to each desk as many as it has had
+//! before.
 //!
-//! **R1.** A record is written before its id is in a slot, and neither moved nor freed before the set drops.
-//! **R2.** An extent belongs to one desk; the owner of the desk alone writes there. Others read records whose ids they
-//! found in slots, or were told by somebody who did.
-//! **R3.** Between writing a record and the exchange of the slot no user code runs, so the record is the last of its arena, and
-//! the loser of the exchange takes it back at once.
-//! **R4.** Unit 0 is no record: id 0 means none. It has a place all the same, though perhaps at null: nobody looks
-//! there, but whoever asks the cache for it need not ask first whether there is a record.
-//! **R5.** Tables leave memory about as fast as records of 16 bytes need it. So a desk takes what they have left before it goes on in its own extent: a set
-//! that grows asks the system for a third less.
-//! **R6.** The stride is a multiple of the alignment and not 0, whatever the record's size: every unit has an address of its own, and an aligned one. A granule
-//! of units is not larger than what can be addressed, so that sizes do not wrap.
-//! **R7.** The directory is one array, so that a record is found by two loads. When it is full a larger one, of the same entries, takes its place, under the lock; it stays until the set drops.
-//! Whoever knows an id learnt of it after its granule was entered, and so finds the directory of then or a later one.
+//! **R1.** A record is written before its id is in a slot, and neither moved nor freed before the
+//! set drops.
+//! **R2.** An extent belongs to one desk; the owner of the desk alone writes there. Others read
+//! records whose ids they found in slots, or were told by somebody who did.
+//! **R3.** Between writing a record and the exchange of the slot no user code runs, so the record
+//! is the last of its arena, and the loser of the exchange takes it back at once.
+//! **R4.** Unit 0 is no record: id 0 means none. It has a place all the same, though perhaps at
+//! null: nobody looks there, but whoever asks the cache for it need not ask first whether there is
+//! a record.
+//! **R5.** Tables leave memory about as fast as records of 16 bytes need it. So a desk takes what
+//! they have left before it goes on in its own extent: a set that grows asks the system for a third
+//! less.
+//! **R6.** The stride is a multiple of the alignment and not 0, whatever the record's size: every
+//! unit has an address of its own, and an aligned one. A granule of units is not larger than what
+//! can be addressed, so that sizes do not wrap.
+//! **R7.** The directory is one array, so that a record is found by two loads. When it is full a
+//! larger one, of the same entries, takes its place, under the lock; it stays until the set drops.
+//! Whoever knows an id learnt of it after its granule was entered, and so finds the directory of
+//! then or a later one.
 
 use super::budget::{Account, SeenError};
 use super::desk::Desk;
@@ -50,12 +58,14 @@ const BUNDLE: usize = if MODEL { 1 } else { 8 };
 type Bundle = [AtomicPtr<u8>; BUNDLE];
 /// Entries of the first directory.
 const FIRST_DIRECTORY: u64 = if MODEL { 2 } else { 64 };
-/// Extents of this size and more come in huge pages, of which the system makes four times as much in a given time as of small ones.
+/// Extents of this size and more come in huge pages, of which the system makes four times as much
+/// in a given time as of small ones.
 const HUGE: usize = 2 << 20;
 /// An extent of this size, wanted when eight times as much is filled, is made a huge page.
 const ALMOST_HUGE: usize = HUGE / 16;
 const LARGEST_EXTENT: usize = 32 << 20;
-/// Bytes that a desk takes at a time from a large extent, before it asks again for what tables have left.
+/// Bytes that a desk takes at a time from a large extent, before it asks again for what tables have
+/// left.
 const STEP: usize = 64 << 10;
 /// How many bytes ahead of the next record lines are asked for.
 const AHEAD: usize = 256;
@@ -175,9 +185,11 @@ impl Arenas {
         if id < NURSERY {
             return self.locate_in_nursery(id);
         }
-        // ORDERING: Acquire: partner is the Release store in `directory_for`, though whoever knows the id has seen it already.
+        // ORDERING: Acquire: partner is the Release store in `directory_for`, though whoever knows
+        // the id has seen it already.
         let directory = self.directory.load(Ordering::Acquire);
-        // SAFETY: the granule of an id was entered into this directory or one before it, and both live as long as the set (R7).
+        // SAFETY: the granule of an id was entered into this directory or one before it, and both
+        // live as long as the set (R7).
         let entry = unsafe { &*directory.wrapping_add((id / GRANULE) as usize) };
         // ORDERING: Acquire: partner is the Release store in `enter`, as above.
         let base = entry.load(Ordering::Acquire);
@@ -187,7 +199,8 @@ impl Arenas {
     #[inline(always)]
     fn locate_in_nursery(&self, id: u64) -> *mut u8 {
         let slice = (id / SLICE) as usize;
-        // ORDERING: Acquire: partner is the Release store in `bundle`, though whoever knows the id has seen it already.
+        // ORDERING: Acquire: partner is the Release store in `bundle`, though whoever knows the id
+        // has seen it already.
         let bundle = self.nursery[slice / BUNDLE].load(Ordering::Acquire);
         // SAFETY: null, which only id 0 meets (R4), or a box that lives as long as the set.
         let Some(bundle) = (unsafe { bundle.as_ref() }) else { return ptr::null_mut() };
@@ -211,7 +224,8 @@ impl Arenas {
         unsafe { &*bundle }
     }
 
-    /// Takes units from the desk, if there are so many: the id and the place of a record to be written (R2).
+    /// Takes units from the desk, if there are so many: the id and the place of a record to be
+    /// written (R2).
     #[inline(always)]
     pub(crate) fn take(&self, desk: &Desk, units: u64) -> Option<(u64, *mut u8)> {
         let (id, place) = (desk.next_id.get(), desk.place.get());
@@ -232,7 +246,8 @@ impl Arenas {
         desk.place.set(desk.place.get().wrapping_sub(units as usize * self.stride));
     }
 
-    /// A fresh extent for the desk, preferably one that a table has left (R5). What is left of the old one stays unused.
+    /// A fresh extent for the desk, preferably one that a table has left (R5). What is left of the
+    /// old one stays unused.
     #[cold]
     #[inline(never)]
     pub(crate) fn extend(&self, desk: &Desk, units: u64) -> Result<(), SeenError> {
@@ -251,7 +266,8 @@ impl Arenas {
         Ok(())
     }
 
-    /// Takes slices for so many units, and as many as the desk has had before. False if there are not so many.
+    /// Takes slices for so many units, and as many as the desk has had before. False if there are
+    /// not so many.
     fn take_slices(&self, desk: &Desk, units: u64) -> Result<bool, SeenError> {
         let mut extents = self.extents.lock();
         let first = extents.slices;

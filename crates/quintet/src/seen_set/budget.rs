@@ -58,8 +58,9 @@ impl From<AllocError> for SeenError {
 
 /// The books of a set: bytes of tables (with those that wait to be freed) and bytes of records.
 ///
-/// **A1.** Bytes are booked before they are asked of the system and given back after they were returned to it, so `held` is
-/// never below what is really held; a booking that would exceed the budget is undone and refused.
+/// **A1.** Bytes are booked before they are asked of the system and given back after they were
+/// returned to it, so `held` is never below what is really held; a booking that would exceed the
+/// budget is undone and refused.
 #[derive(Debug)]
 pub(crate) struct Account {
     budget: usize,

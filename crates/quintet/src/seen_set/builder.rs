@@ -15,23 +15,25 @@ use std::time::Duration;
 /// Who waits while a set grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Growth {
-    /// Nobody: every insert that comes along moves a piece, and a thread inside a long computation stalls no one.
+    /// Nobody: every insert that comes along moves a piece, and a thread inside a long computation
+    /// stalls no one.
     #[default]
     Spread,
-    /// Everybody: all handles stop, move the set together and go on. Least work, but every handle must come
-    /// along: see [`Handle::offline`](super::Handle::offline).
+    /// Everybody: all handles stop, move the set together and go on. Least work, but every handle
+    /// must come along: see [`Handle::offline`](super::Handle::offline).
     Together,
 }
 
 /// How many records a set can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Ids {
-    /// 2^32 records (of byte strings with their own lengths: 32 GiB). A slot keeps 32 bits of the hash, so that one lookup in
-    /// 2^32 looks at a record in vain.
+    /// 2^32 records (of byte strings with their own lengths: 32 GiB). A slot keeps 32 bits of the
+    /// hash, so that one lookup in 2^32 looks at a record in vain.
     #[default]
     Narrow,
-    /// 2^40 records (of byte strings with their own lengths: 8 TiB). A slot keeps 24 bits of the hash: one lookup in 2^24 looks at a record
-    /// in vain, and beyond 2^24 slots per segment, that is beyond 3 · 10^9 records, ever more lookups do.
+    /// 2^40 records (of byte strings with their own lengths: 8 TiB). A slot keeps 24 bits of the
+    /// hash: one lookup in 2^24 looks at a record in vain, and beyond 2^24 slots per segment, that
+    /// is beyond 3 · 10^9 records, ever more lookups do.
     Wide,
 }
 
@@ -167,7 +169,8 @@ pub struct SeenPrintsBuilder<S = DefaultHashBuilder> {
 /// The options that both builders have.
 macro_rules! options {
     () => {
-        /// Room for this many records before the first growth. 0, the default, allocates nothing until the first insert.
+        /// Room for this many records before the first growth. 0, the default, allocates nothing
+        /// until the first insert.
         pub fn capacity(mut self, records: usize) -> Self {
             self.wishes.capacity = records;
             self
@@ -179,8 +182,8 @@ macro_rules! options {
             self
         }
 
-        /// The share of a table that is filled before it grows: 0.5 to 0.9, by default 0.75. Values outside are brought to the nearest
-        /// end. Less is faster, more is smaller.
+        /// The share of a table that is filled before it grows: 0.5 to 0.9, by default 0.75. Values
+        /// outside are brought to the nearest end. Less is faster, more is smaller.
         pub fn max_load(mut self, share: f64) -> Self {
             let known = !share.is_nan();
             self.wishes.settings.max_load =
@@ -188,8 +191,9 @@ macro_rules! options {
             self
         }
 
-        /// Into how many shards the set is divided once it is not small any more, each growing by itself: a power of two up to 256, by default 64 (256 for
-        /// [`Ids::Wide`]). Others are rounded up. `Growth::Together` has one.
+        /// Into how many shards the set is divided once it is not small any more, each growing by
+        /// itself: a power of two up to 256, by default 64 (256 for [`Ids::Wide`]). Others are
+        /// rounded up. `Growth::Together` has one.
         pub fn shards(mut self, shards: usize) -> Self {
             self.wishes.shards = Some(shards);
             self
@@ -201,15 +205,16 @@ macro_rules! options {
             self
         }
 
-        /// Bytes that tables and records together may take. Beyond, `insert` panics, [`fallible`](SeenSet::fallible) inserts return [`SeenError::Budget`], and
-        /// everything inserted so far stays.
+        /// Bytes that tables and records together may take. Beyond, `insert` panics,
+        /// [`fallible`](SeenSet::fallible) inserts return [`SeenError::Budget`], and everything
+        /// inserted so far stays.
         pub fn budget(mut self, bytes: usize) -> Self {
             self.wishes.settings.budget = bytes;
             self
         }
 
-        /// After how long a growth under `Growth::Together` says on standard error which handles it waits for. By default 10 s with debug
-        /// assertions, never without.
+        /// After how long a growth under `Growth::Together` says on standard error which handles it
+        /// waits for. By default 10 s with debug assertions, never without.
         pub fn report_waits(mut self, after: Option<Duration>) -> Self {
             self.wishes.settings.wait_report = after;
             self
@@ -233,7 +238,8 @@ impl<R: Record + ?Sized, S> SeenSetBuilder<R, S> {
         self
     }
 
-    /// Keeps a parent and a label with each record, for traces: 8 bytes more per record, 16 with [`Ids::Wide`].
+    /// Keeps a parent and a label with each record, for traces: 8 bytes more per record, 16 with
+    /// [`Ids::Wide`].
     pub fn parents(mut self, keep: bool) -> Self {
         self.wishes.settings.parents = keep;
         self
@@ -252,7 +258,8 @@ impl<R: Record + ?Sized, S> SeenSetBuilder<R, S> {
     /// Builds the set.
     ///
     /// # Panics
-    /// If the memory for the capacity cannot be had; [`try_build`](Self::try_build) returns an error instead.
+    /// If the memory for the capacity cannot be had; [`try_build`](Self::try_build) returns an
+    /// error instead.
     pub fn build(self) -> SeenSet<R, S> {
         self.try_build().unwrap_or_else(|error| panic!("SeenSet: {error}"))
     }
@@ -290,7 +297,8 @@ impl SeenPrintsBuilder {
 impl<S> SeenPrintsBuilder<S> {
     options!();
 
-    /// Cuts fingerprints to so many bits: more omissions, for those who want to see some. At least 1, at most 64.
+    /// Cuts fingerprints to so many bits: more omissions, for those who want to see some. At least
+    /// 1, at most 64.
     pub fn bits(mut self, bits: u32) -> Self {
         self.bits = bits.clamp(1, 64);
         self
@@ -309,7 +317,8 @@ impl<S> SeenPrintsBuilder<S> {
     /// Builds the set.
     ///
     /// # Panics
-    /// If the memory for the capacity cannot be had; [`try_build`](Self::try_build) returns an error instead.
+    /// If the memory for the capacity cannot be had; [`try_build`](Self::try_build) returns an
+    /// error instead.
     pub fn build(self) -> SeenPrints<S> {
         self.try_build().unwrap_or_else(|error| panic!("SeenPrints: {error}"))
     }

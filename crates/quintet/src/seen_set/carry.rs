@@ -1,4 +1,5 @@
-//! How the words of a table get into a successor that is [`FACTOR`] times as large: by plain stores, whoever else does the same. Here for the factor 2.
+//! How the words of a table get into a successor that is [`FACTOR`] times as large: by plain
+//! stores, whoever else does the same. Here for the factor 2.
 //!
 //! ```text
 //!   T:  ─gap─┤ a │ a+1 │ ... │ b ├─gap─        a cluster: full lines, and the one with a gap that ends it
@@ -6,15 +7,20 @@
 //!   S:          2a │ 2a+1 │ ... │ 2b+1         its words, and nobody else's
 //! ```
 //!
-//! **D1.** A sealed line of T changes no more (T4). Nothing runs over from a line with a gap; so the words of a cluster of lines a to b have their homes
-//! there, those in the lines up to r are at most as many as these lines' slots, and so are those whose home is j or later for the lines j to r. Home j becomes 2j or 2j + 1 of S: so
-//! the words in a to r land in 2a to 2r + 1, and do not run over from there.
-//! **D2.** Where a word goes follows from T alone: in the order of T's slots, to the first line from its home in S that has a slot left. So all who carry
-//! a cluster store the same words into the same slots, and storing a word once more changes nothing, however late.
-//! **D3.** Only words of the first [`REACH`] lines of a cluster are stored so. Those of further lines go in by exchange, like guests. The distance from the beginning of a cluster
-//! follows from T alone too.
-//! **D4.** Nobody stores by exchange into a line x of S before he has carried the cluster of line x/2 of T himself, as far as D3 says. So what he finds EMPTY nobody is going to
-//! store a word into by D2: by D1 the words that go to x are that cluster's.
+//! **D1.** A sealed line of T changes no more (`table` T4). Nothing runs over from a line with a
+//! gap; so the words of a cluster of lines a to b have their homes there, those in the lines up to
+//! r are at most as many as these lines' slots, and so are those whose home is j or later for the
+//! lines j to r. Home j becomes 2j or 2j + 1 of S: so the words in a to r land in 2a to 2r + 1, and
+//! do not run over from there.
+//! **D2.** Where a word goes follows from T alone: in the order of T's slots, to the first line
+//! from its home in S that has a slot left. So all who carry a cluster store the same words into
+//! the same slots, and storing a word once more changes nothing, however late.
+//! **D3.** Only words of the first [`REACH`] lines of a cluster are stored so. Those of further
+//! lines go in by exchange, like guests. The distance from the beginning of a cluster follows from
+//! T alone too.
+//! **D4.** Nobody stores by exchange into a line x of S before he has carried the cluster of line
+//! x/2 of T himself, as far as D3 says. So what he finds EMPTY nobody is going to store a word into
+//! by D2: by D1 the words that go to x are that cluster's.
 
 use super::grow::FACTOR;
 use super::table::Table;
@@ -33,7 +39,8 @@ struct Fill {
 }
 
 impl Table {
-    /// The successor has [`FACTOR`] times as many lines: words are carried, not copied one by one (D1).
+    /// The successor has [`FACTOR`] times as many lines: words are carried, not copied one by one
+    /// (D1).
     pub(super) fn is_carried_to(&self, next: &Self) -> bool {
         next.lines() == FACTOR * self.lines()
     }
@@ -52,7 +59,7 @@ impl Table {
         None
     }
 
-    /// Makes a chunk done, beside anybody who does the same (T4).
+    /// Makes a chunk done, beside anybody who does the same (`table` T4).
     pub(super) fn carry_chunk(&self, chunk: usize, next: &Self) {
         let lines = self.lines();
         let range = self.chunk(chunk);
@@ -114,12 +121,14 @@ impl Table {
             let x = if ROUND && base + to >= lines { base + to - lines } else { base + to };
             let place = &next.line(x).words()[usize::from(*used) % LINE];
             *used += 1;
-            // ORDERING: Release: passes on the record; partner: `find_in`. Others store the same word here, or nothing (D2, D4).
+            // ORDERING: Release: passes on the record; partner: `find_in`. Others store the same
+            // word here, or nothing (D2, D4).
             place.store(word, Ordering::Release);
         })
     }
 
-    /// Copies the words of a line that is too far from the beginning of its cluster. True if it has a gap.
+    /// Copies the words of a line that is too far from the beginning of its cluster. True if it has
+    /// a gap.
     fn copy_line(&self, line: usize, next: &Self) -> bool {
         self.seal(line, |word| next.copy_in(word, |x| self.carry_to(x, next)))
     }

@@ -15,22 +15,30 @@
 //!                    └─ FROZEN, or a full circle ───────────────────────┴─▶ probe S, in the same way
 //! ```
 //!
-//! **I1.** A key is in a slot of a segment's chain at most once, but for copies of the same word in T and S. Proof: a key enters T or
-//! S by an exchange of the first EMPTY of its probe. Two inserts into one table meet at that slot, and the loser looks
-//! again and finds the key. An insert goes to S only past a FROZEN or a full circle of T, from where on the key can no longer enter T (T1 of
-//! `table`); if it was in T, the probe has found it before.
-//! **I2.** `contains` goes the same way and may stop at an EMPTY of T: nobody has passed it for this key.
+//! **I1.** A key is in a slot of a segment's chain at most once, but for copies of the same word in
+//! T and S. Proof: a key enters T or S by an exchange of the first EMPTY of its probe. Two inserts
+//! into one table meet at that slot, and the loser looks again and finds the key. An insert goes to
+//! S only past a FROZEN or a full circle of T, from where on the key can no longer enter T (`table`
+//! T1 of `table`); if it was in T, the probe has found it before.
+//! **I2.** `contains` goes the same way and may stop at an EMPTY of T: nobody has passed it for
+//! this key.
 //! **I3.** An insert takes effect by its exchange, a lookup by the load that ends its last probe.
-//! **I4.** User code runs only while nothing is half done: no lock is held and no record is in flight. `Hash` runs before the section is entered (in a batch,
-//! between inserts), `Eq` between the loads of a probe, what makes a record of its borrowed form before it is written. It may use the set, by this handle too, and then its operations nest in this one:
-//! - Leaving a nested section ends no outer one, so the table in which this operation probes stays in place, though it may have been left meanwhile.
-//!   That is noticed as ever: by FROZEN, by a full circle, or by a failed exchange.
-//! - Every operation has its own view, with its own `upper`. A link is followed only if the view's check says yes: the era is the upper end that *this* operation
-//!   knows of, or it has announced the end of time itself. That a nested operation has announced more does not count: what lies behind a link
-//!   that was loaded before may be gone. Otherwise this operation begins again at the root, a lookup as well as an insert.
+//! **I4.** User code runs only while nothing is half done: no lock is held and no record is in
+//! flight. `Hash` runs before the section is entered (in a batch, between inserts), `Eq` between
+//! the loads of a probe, what makes a record of its borrowed form before it is written. It may use
+//! the set, by this handle too, and then its operations nest in this one:
+//! - Leaving a nested section ends no outer one, so the table in which this operation probes stays
+//!   in place, though it may have been left meanwhile. That is noticed as ever: by FROZEN, by a
+//!   full circle, or by a failed exchange.
+//! - Every operation has its own view, with its own `upper`. A link is followed only if the view's
+//!   check says yes: the era is the upper end that *this* operation knows of, or it has announced
+//!   the end of time itself. That a nested operation has announced more does not count: what lies
+//!   behind a link that was loaded before may be gone. Otherwise this operation begins again at the
+//!   root, a lookup as well as an insert.
 //!
-//! **I5.** Between the exchange that puts a record in and the moment its caller forgets it nothing panics: no user code runs there. So a record is dropped by its
-//! caller or by the set, never by both.
+//! **I5.** Between the exchange that puts a record in and the moment its caller forgets it nothing
+//! panics: no user code runs there. So a record is dropped by its caller or by the set, never by
+//! both.
 
 use super::budget::{Account, SeenError};
 use super::builder::Settings;
@@ -47,21 +55,22 @@ use crate::sync::line::Line;
 use crate::sync::{Arc, AtomicU64, MODEL, Mutex};
 use std::cell::Cell;
 
-/// The way of a record into the set. It keeps nothing, so that the usual case has it in registers and every other one gets a copy.
+/// The way of a record into the set. It keeps nothing, so that the usual case has it in registers
+/// and every other one gets a copy.
 pub(crate) trait Entry: Copy {
     /// Whether comparing runs user code.
     const USER: bool;
-    /// Whether the record of this word is the one sought. Upper halves of tags are equal; `split` is of the table where the word was
-    /// found, and `tag` the one sought there.
+    /// Whether the record of this word is the one sought. Upper halves of tags are equal; `split`
+    /// is of the table where the word was found, and `tag` the one sought there.
     fn same(self, word: u64, tag: u64, split: Split) -> bool;
-    /// Makes what is written, if that is still to be done (U2).
+    /// Makes what is written, if that is still to be done (`offer` U2).
     #[inline(always)]
     fn make(self) {}
-    /// Writes the record and returns its id (R1). `None`: there is no room at the desk.
+    /// Writes the record and returns its id (`arena` R1). `None`: there is no room at the desk.
     fn write(self) -> Option<u64>;
     /// Makes room at the desk.
     fn make_room(self) -> Result<(), SeenError>;
-    /// Takes back what `write` wrote last (R3).
+    /// Takes back what `write` wrote last (`arena` R3).
     fn take_back(self);
 }
 
@@ -102,7 +111,7 @@ pub(crate) struct Outcome {
 pub(crate) enum Stop {
     /// Begin again at the root.
     Restart,
-    /// The id does not fit a small set (Q8).
+    /// The id does not fit a small set (`small` Q8).
     Beyond,
     /// Memory was needed and could not be had.
     Error(SeenError),
@@ -151,7 +160,8 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Frees what was left and nobody can be inside of any more. What somebody is still inside of is looked at again with the next report.
+    /// Frees what was left and nobody can be inside of any more. What somebody is still inside of
+    /// is looked at again with the next report.
     #[cold]
     fn tidy(&self) {
         self.access.release();
@@ -259,7 +269,8 @@ impl Core {
         }
     }
 
-    /// The same if the home line has the answer. `None`: the case is another one, and nothing has happened.
+    /// The same if the home line has the answer. `None`: the case is another one, and nothing has
+    /// happened.
     #[inline(always)]
     pub(super) fn insert_usually<E: Entry>(
         &self,
@@ -305,7 +316,8 @@ impl Core {
         }
     }
 
-    /// Where the records of a segment are sought first: a table, and the tag by which they are sought there.
+    /// Where the records of a segment are sought first: a table, and the tag by which they are
+    /// sought there.
     #[inline(always)]
     fn way_in<'s>(
         &self,
@@ -320,8 +332,9 @@ impl Core {
         Some((table, self.split.narrow_tag(tag, segment)))
     }
 
-    /// The most usual case: there is a table, it is not being left, and the home line has the answer. Short, so that the waits of several inserts
-    /// for memory overlap. With what is to be reported, if anything.
+    /// The most usual case: there is a table, it is not being left, and the home line has the
+    /// answer. Short, so that the waits of several inserts for memory overlap. With what is to be
+    /// reported, if anything.
     #[inline(always)]
     fn insert_at_home(
         &self,
@@ -345,7 +358,8 @@ impl Core {
         }
     }
 
-    /// Takes a record in at the EMPTY where its probe has ended, or not at all: where there is no room at the desk, say.
+    /// Takes a record in at the EMPTY where its probe has ended, or not at all: where there is no
+    /// room at the desk, say.
     #[inline(always)]
     pub(super) fn put_in(
         &self,
@@ -418,7 +432,8 @@ impl Core {
         }
     }
 
-    /// Counts a record of a segment that was inserted into this table. If the handle has reported what it has counted: whether the table should be left.
+    /// Counts a record of a segment that was inserted into this table. If the handle has reported
+    /// what it has counted: whether the table should be left.
     #[inline(always)]
     pub(super) fn count(&self, worker: &Worker, segment: usize, table: &Table) -> Option<bool> {
         let desk = &worker.desk;
@@ -436,7 +451,8 @@ impl Core {
         Some(table.add_used(pending as usize))
     }
 
-    /// A handle has reported: the table may have to be left, and tables that were left may have to be freed.
+    /// A handle has reported: the table may have to be left, and tables that were left may have to
+    /// be freed.
     #[cold]
     #[inline(never)]
     pub(super) fn see_to(&self, worker: &Worker, segment: usize, due: bool) {

@@ -5,7 +5,8 @@ use crate::sync::{AtomicU64, Ordering};
 use std::cell::{Cell, OnceCell};
 use std::ptr;
 
-/// A handle's place in the arenas and in the books. Stays in the roster when its owner leaves, and the next owner goes on.
+/// A handle's place in the arenas and in the books. Stays in the roster when its owner leaves, and
+/// the next owner goes on.
 #[derive(Debug)]
 pub(crate) struct Desk {
     /// Records inserted by the owners of this desk: one writer, read by everybody.
@@ -24,9 +25,10 @@ pub(crate) struct Desk {
     pending: OnceCell<Box<[Cell<u8>]>>,
 }
 
-// SAFETY: the cells belong to the owner of the desk, of which there is one at a time; a roster hands them over in order.
+// SAFETY: the cells belong to the owner of the desk, of which there is one at a time; a roster
+// hands them over in order.
 unsafe impl Sync for Desk {}
-// SAFETY: the pointer leads into an extent, which any thread may use by R2.
+// SAFETY: the pointer leads into an extent, which any thread may use by `arena` R2.
 unsafe impl Send for Desk {}
 
 impl Desk {

@@ -11,13 +11,15 @@ use std::hash::BuildHasher;
 macro_rules! inserts {
     ($($table:tt)*) => {
         impl<R: Record + ?Sized, S: BuildHasher> Fallible<'_, $($table)*> {
-            /// As the method of the table, but a refused record is an error, and the set is then as before.
+            /// As the method of the table, but a refused record is an error, and the set is then as
+            /// before.
             #[inline(always)]
             pub fn insert<Q: IntoRecord<R>>(&self, record: Q) -> Result<Insertion, SeenError> {
                 self.0.at()?.insert(record.offer(), Origin::default())
             }
 
-            /// As the method of the table, but a refused record is an error, and the set is then as before.
+            /// As the method of the table, but a refused record is an error, and the set is then as
+            /// before.
             ///
             /// # Panics
             /// If the parent is another set's record.
@@ -32,7 +34,8 @@ macro_rules! inserts {
                 at.insert(record.offer(), at.origin(parent, label))
             }
 
-            /// As the method of the table, but a refused record is an error, and the set is then as before.
+            /// As the method of the table, but a refused record is an error, and the set is then as
+            /// before.
             #[inline]
             pub fn insert_counted<Q: IntoRecord<R>>(
                 &self,
@@ -46,7 +49,8 @@ macro_rules! inserts {
                 Ok((insertion, insertion.is_new().then(count)))
             }
 
-            /// As the method of the table, but a refused record is an error: what came before it is in the set, no other is.
+            /// As the method of the table, but a refused record is an error: what came before it is
+            /// in the set, no other is.
             pub fn insert_many<Q: IntoRecord<R>>(
                 &self,
                 records: impl IntoIterator<Item = Q>,
@@ -56,7 +60,8 @@ macro_rules! inserts {
                 Ok(new)
             }
 
-            /// As the method of the table, but a refused record is an error: every record told of is in the set, no other is.
+            /// As the method of the table, but a refused record is an error: every record told of
+            /// is in the set, no other is.
             pub fn insert_each<Q: IntoRecord<R>>(
                 &self,
                 records: impl IntoIterator<Item = Q>,
@@ -66,7 +71,8 @@ macro_rules! inserts {
                 self.0.at()?.insert_each(0, offers, tell)
             }
 
-            /// As the method of the table, but a refused record is an error: every record told of is in the set, no other is.
+            /// As the method of the table, but a refused record is an error: every record told of
+            /// is in the set, no other is.
             ///
             /// # Panics
             /// If the parent is another set's record.

@@ -5,15 +5,20 @@
 //!   generation g + 1  ├──── segment 0 ─────┼───── segment 1 ──────┼ ...   ┤
 //! ```
 //!
-//! Segments grow one after the other, in the order of their sizes (G6 of `grow`). So the tables of a generation come into use from the front of their
-//! mapping to its end, while those of the generation before go, from the front to the end: what is present is what is in use, in whole pages, and large pages pay
-//! even if single tables are small.
+//! Segments grow one after the other, in the order of their sizes (G6 of `grow`). So the tables of
+//! a generation come into use from the front of their mapping to its end, while those of the
+//! generation before go, from the front to the end: what is present is what is in use, in whole
+//! pages, and large pages pay even if single tables are small.
 //!
-//! **F1.** A plot is taken once at a time. Whoever finds it taken, or cannot have a mapping, gets a buffer of its own: nobody waits.
-//! **F2.** A plot is zero when it is taken: it was never written, or the pages it lay in are gone and so is its segment's turn.
-//! **F3.** A page is given back when every plot it touches has been left. Only whole plots are left, and only after the grace period of their table.
-//! **F4.** What a table has left may be kept for records, which need fresh memory at the same pace and need not find it zero: see `spare`. Such a plot is
-//! *reused*: no page is given back on its account but those that lie in what was not kept.
+//! **F1.** A plot is taken once at a time. Whoever finds it taken, or cannot have a mapping, gets a
+//! buffer of its own: nobody waits.
+//! **F2.** A plot is zero when it is taken: it was never written, or the pages it lay in are gone
+//! and so is its segment's turn.
+//! **F3.** A page is given back when every plot it touches has been left. Only whole plots are
+//! left, and only after the grace period of their table.
+//! **F4.** What a table has left may be kept for records, which need fresh memory at the same pace
+//! and need not find it zero: see `spare`. Such a plot is *reused*: no page is given back on its
+//! account but those that lie in what was not kept.
 
 use super::budget::Account;
 use super::spare::{Piece, Spare};
@@ -23,7 +28,8 @@ use crate::sync::line::Line;
 use crate::sync::{Arc, Mutex};
 use std::ops::Deref;
 
-/// Generations from this size on have large pages: one that is partly in use is a small share of them.
+/// Generations from this size on have large pages: one that is partly in use is a small share of
+/// them.
 const LARGE: usize = 2 << 20;
 /// Generations below this size are left to the global allocator.
 const SMALLEST: usize = 1 << 20;
@@ -88,7 +94,8 @@ impl Ground {
         Self { pages, spare, generations: Mutex::new(Vec::new()) }
     }
 
-    /// Lines for the table of a segment, all zero. `sizes` gives the lines of every segment's table of this generation.
+    /// Lines for the table of a segment, all zero. `sizes` gives the lines of every segment's table
+    /// of this generation.
     pub(crate) fn lines(
         &self,
         generation: u32,
@@ -188,7 +195,8 @@ impl Generation {
         let last = (segment..states.len()).take_while(left).last().unwrap_or(segment);
         let run = self.bounds[first]..self.bounds[last + 1];
         let own = self.bounds[segment]..self.bounds[segment + 1];
-        // SAFETY: the tables in the run are gone, nobody refers to their lines, and no plot of the run is taken again.
+        // SAFETY: the tables in the run are gone, nobody refers to their lines, and no plot of the
+        // run is taken again.
         unsafe { self.mapping.give_back(own, run) };
     }
 }
@@ -203,7 +211,8 @@ impl Lines {
     /// Gives back one piece from the end. True when the rest goes with the drop.
     ///
     /// # Safety
-    /// No reference to a line exists, and none is made afterwards: only `give_back` and drop follow.
+    /// No reference to a line exists, and none is made afterwards: only `give_back` and drop
+    /// follow.
     pub(crate) unsafe fn give_back(&mut self) -> bool {
         match &mut self.home {
             // SAFETY: the caller's promise.
@@ -237,7 +246,8 @@ impl Deref for Lines {
 
     #[inline(always)]
     fn deref(&self) -> &[Line] {
-        // SAFETY: so many lines are there until `give_back`, whose caller promises to make no reference any more.
+        // SAFETY: so many lines are there until `give_back`, whose caller promises to make no
+        // reference any more.
         unsafe { std::slice::from_raw_parts(self.first, self.len) }
     }
 }

@@ -13,15 +13,20 @@
 //!  0 alone:      root = S
 //! ```
 //!
-//! **G1.** T.next is set once, by exchange, and only while the root is T: S has no successor before T is complete.
+//! **G1.** T.next is set once, by exchange, and only while the root is T: S has no successor before
+//! T is complete.
 //! **G2.** Words go from T to T.next and nowhere else, as `carry` says.
-//! **G3.** A chunk that its mover abandoned is handed out again (M3 of `migrate`): completion needs nobody in particular.
-//! **G4.** S has more slots than T. Inserts into S before T is complete are guests, at most as many as S has slots more than T; so
-//! copies always find a slot. A guest too many completes T first: the one path whose length is that of a table, and it is counted.
-//! **G5.** A failed allocation leaves everything as it was. The insert that cannot do without gets the error; one that only saw
-//! the table filling up goes on, until a tenth of the slots is left.
-//! **G6.** Sizes are `first · FACTOR^growths · 2^(i/n)` for segment i of n, in whole lines, and grow by [`FACTOR`] exactly from the fifth growth on: at any time the segments stand at different
-//! points of their growth, so that the sum of their sizes is steady and one segment's old table is all that is held twice.
+//! **G3.** A chunk that its mover abandoned is handed out again (M3 of `migrate`): completion needs
+//! nobody in particular.
+//! **G4.** S has more slots than T. Inserts into S before T is complete are guests, at most as many
+//! as S has slots more than T; so copies always find a slot. A guest too many completes T first:
+//! the one path whose length is that of a table, and it is counted.
+//! **G5.** A failed allocation leaves everything as it was. The insert that cannot do without gets
+//! the error; one that only saw the table filling up goes on, until a tenth of the slots is left.
+//! **G6.** Sizes are `first · FACTOR^growths · 2^(i/n)` for segment i of n, in whole lines, and
+//! grow by [`FACTOR`] exactly from the fifth growth on: at any time the segments stand at different
+//! points of their growth, so that the sum of their sizes is steady and one segment's old table is
+//! all that is held twice.
 
 use super::budget::SeenError;
 use super::builder::Settings;
@@ -33,10 +38,12 @@ use crate::region::AllocError;
 use crate::sync::line::LINE;
 use crate::sync::{MODEL, Ordering};
 
-/// How many times as large the next table of a segment is (G6). What is stored plainly while others store, too, depends on it: D1 of `carry`, J3 of `together`.
+/// How many times as large the next table of a segment is (G6). What is stored plainly while others
+/// store, too, depends on it: D1 of `carry`, J3 of `together`.
 pub(super) const FACTOR: usize = 2;
 
-/// After so many growths sizes are fine enough for every segment to have its own; from there on they grow by [`FACTOR`] exactly.
+/// After so many growths sizes are fine enough for every segment to have its own; from there on
+/// they grow by [`FACTOR`] exactly.
 const FINE: u32 = if MODEL { 0 } else { 5 };
 
 impl Core {
@@ -83,7 +90,8 @@ impl Core {
         Ok(table.inspect_err(|_| self.account.give_back(bytes))?)
     }
 
-    /// The first table of a segment, as large as if it had grown so often. There is a row, and nothing in the small chain (Q3).
+    /// The first table of a segment, as large as if it had grown so often. There is a row, and
+    /// nothing in the small chain (`small` Q3).
     #[cold]
     pub(super) fn first_table(
         &self,
@@ -99,14 +107,15 @@ impl Core {
         Ok(())
     }
 
-    /// True while `table` is the root and has no successor (G1). The first part holds until the exchange, since the root leaves a
-    /// table only for its successor.
+    /// True while `table` is the root and has no successor (G1). The first part holds until the
+    /// exchange, since the root leaves a table only for its successor.
     pub(super) fn may_leave(&self, segment: usize, table: &Table) -> bool {
         // That the root has reached the table means that its predecessor is complete.
         self.root(segment).leads_to(table) && table.next().is_empty()
     }
 
-    /// Gives the root a successor, unless it has one (G1): of the size after so many growths, which are more than its own.
+    /// Gives the root a successor, unless it has one (G1): of the size after so many growths, which
+    /// are more than its own.
     pub(super) fn start(
         &self,
         section: &Section<'_>,
@@ -136,7 +145,8 @@ impl Core {
         }
     }
 
-    /// An insert has found no slot, or the table is closed: afterwards there is a successor, or an error.
+    /// An insert has found no slot, or the table is closed: afterwards there is a successor, or an
+    /// error.
     #[cold]
     pub(super) fn make_room(
         &self,
@@ -176,7 +186,8 @@ impl Core {
         }
         // ORDERING: Relaxed: a statistic.
         self.growths.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: only the root has led to the table, since its predecessor, if it had one, was left before (G1); one leaves it (M14).
+        // SAFETY: only the root has led to the table, since its predecessor, if it had one, was
+        // left before (G1); one leaves it (`link` M14).
         unsafe { left.retire(section) };
     }
 
@@ -207,7 +218,8 @@ impl Core {
         loop {
             let Some(table) = self.root(segment).follow(section)? else { return Ok(None) };
             let Some(next) = table.next().follow(section)? else { return Ok(Some(table)) };
-            // Everything is in the old table until the meeting ends, or its share was moved (Q3).
+            // Everything is in the old table until the meeting ends, or its share was moved
+            // (`small` Q3).
             if self.meeting.is_some() || next.is_door() {
                 return Ok(Some(table));
             }

@@ -16,7 +16,8 @@ use std::fmt;
 use std::hash::BuildHasher;
 use std::ptr::NonNull;
 
-/// A thread's access to a [`SeenSet`], by [`SeenSet::handle`]: one per thread, kept as long as the thread works on the set.
+/// A thread's access to a [`SeenSet`], by [`SeenSet::handle`]: one per thread, kept as long as the
+/// thread works on the set.
 ///
 /// A handle is `Send` but not `Sync`.
 ///
@@ -31,7 +32,8 @@ pub struct Handle<'s, R: Record + ?Sized, S = DefaultHashBuilder> {
     home: Home<'s, SeenSet<R, S>>,
 }
 
-/// What the set of a home is: there for as long as the home (D1). No reference, as there (D3).
+/// What the set of a home is: there for as long as the home (`carry` D1). No reference, as there
+/// (`carry` D3).
 struct Place<R: Record + ?Sized>(NonNull<Inner<R>>);
 
 // SAFETY: it lends the set's content, and drops nothing.
@@ -53,12 +55,13 @@ impl<'s, R: Record + ?Sized, S> Handle<'s, R, S> {
 
     #[inline(always)]
     fn inner(&self) -> &Inner<R> {
-        // SAFETY: the home keeps the set, which keeps what it has made; borrowed from the handle (D1, D2).
+        // SAFETY: the home keeps the set, which keeps what it has made; borrowed from the handle
+        // (`carry` D1, D2).
         unsafe { self.inner.0.as_ref() }
     }
 
-    /// Takes the handle out of meetings until the guard drops: for a thread that will be busy elsewhere for a while. Only `Growth::Together` has
-    /// meetings.
+    /// Takes the handle out of meetings until the guard drops: for a thread that will be busy
+    /// elsewhere for a while. Only `Growth::Together` has meetings.
     pub fn offline(&mut self) -> Offline<'_, 's, R, S> {
         self.inner().core.leave(&self.worker);
         Offline(self)

@@ -44,7 +44,7 @@ impl<R: Record + ?Sized> Inner<R> {
     #[inline(always)]
     fn insertion(&self, outcome: Outcome, offer: impl Offer<R>) -> Insertion {
         if outcome.new {
-            // Its bits are the set's now (I5, U3).
+            // Its bits are the set's now (`core` I5, `offer` U3).
             std::mem::forget(offer);
         }
         self.told(outcome)
@@ -56,7 +56,8 @@ impl<R: Record + ?Sized> Inner<R> {
         if outcome.new { Insertion::Inserted(id) } else { Insertion::Existing(id) }
     }
 
-    /// An insert in every other case than the usual one. It takes the offer as it is, so that the usual case may have it in registers.
+    /// An insert in every other case than the usual one. It takes the offer as it is, so that the
+    /// usual case may have it in registers.
     #[inline(never)]
     fn insert_otherwise<O: Offer<R>>(
         &self,
@@ -75,12 +76,12 @@ impl<R: Record + ?Sized> Inner<R> {
     pub(super) fn unit(&self, id: RecordId) -> Option<u64> {
         let tag = self.core.split.tag_mask();
         if id.0 & tag == self.mark.sure() {
-            return Some(id.0 & !tag); // (O1)
+            return Some(id.0 & !tag); // (`mark` O1)
         }
         self.unit_in_crowd(id)
     }
 
-    /// The unit of an id that is not this set's beyond doubt (O2).
+    /// The unit of an id that is not this set's beyond doubt (`mark` O2).
     #[cold]
     #[inline(never)]
     fn unit_in_crowd(&self, id: RecordId) -> Option<u64> {
@@ -125,8 +126,9 @@ impl<R: Record + ?Sized> Drop for Inner<R> {
             let (core, records) = (&self.core, &self.records);
             let mut panic = None;
             core.for_each_word(|word| {
-                // SAFETY: the set goes: whoever has a handle, an iterator or a reference borrows it or keeps it, and one that was forgotten is not used again. Each
-                // word comes once (I1), also if the drop of a record panics.
+                // SAFETY: the set goes: whoever has a handle, an iterator or a reference borrows it
+                // or keeps it, and one that was forgotten is not used again. Each word comes once
+                // (`core` I1), also if the drop of a record panics.
                 let drop_record = || unsafe { records.drop_record(core.split.id(word)) };
                 panic = catch_unwind(AssertUnwindSafe(drop_record)).err().or(panic.take());
             });

@@ -1,6 +1,7 @@
 //! Walking over the records: over slots, not arenas, so that only what is in the set is seen.
 //!
-//! **V1.** A walk has a seat of its own, which is inside from before the first table was loaded until the walk is dropped, and holds everything: it has no quiet point. So the tables stay, on
+//! **V1.** A walk has a seat of its own, which is inside from before the first table was loaded
+//! until the walk is dropped, and holds everything: it has no quiet point. So the tables stay, on
 //! whatever thread the walk is; a walk that was forgotten holds back what the set leaves.
 
 use super::core::Core;
@@ -65,7 +66,8 @@ pub(super) struct Words<'s> {
     stretch: Option<Stretch>,
 }
 
-/// What is left of the lines in which a segment's words lie. The seat of the walk keeps the table in place.
+/// What is left of the lines in which a segment's words lie. The seat of the walk keeps the table
+/// in place.
 #[derive(Debug)]
 struct Stretch {
     table: *const Table,
@@ -81,7 +83,8 @@ struct Stretch {
     of: Option<usize>,
 }
 
-// SAFETY: the table is shared with all threads that use the set, and is protected by the seat of the walk, which goes along (V1).
+// SAFETY: the table is shared with all threads that use the set, and is protected by the seat of
+// the walk, which goes along (V1).
 unsafe impl Send for Stretch {}
 
 impl Stretch {
@@ -91,7 +94,7 @@ impl Stretch {
         Self { table, next: 0, last, end: table.len(), gap: false, of: None }
     }
 
-    /// The share of a segment in a small one (Q2).
+    /// The share of a segment in a small one (`small` Q2).
     fn share(table: &Table, split: Split, segment: usize) -> Self {
         let (first, last) = split.share(segment, table.lines());
         let (next, end) = (first * LINE, first * LINE + table.len());
@@ -99,7 +102,8 @@ impl Stretch {
     }
 
     fn next(&mut self, split: Split) -> Option<u64> {
-        // SAFETY: loaded while the seat held everything, as it still does (V1); a table that is not retired goes with the set, which the walk borrows.
+        // SAFETY: loaded while the seat held everything, as it still does (V1); a table that is not
+        // retired goes with the set, which the walk borrows.
         let table = unsafe { &*self.table };
         while self.next < self.end {
             let slot = self.next;
@@ -138,7 +142,7 @@ impl<'s> Words<'s> {
             return Ok(Some(Stretch::whole(table)));
         }
         match core.settle(section, core.small())? {
-            // Its share was moved meanwhile (Q7).
+            // Its share was moved meanwhile (`small` Q7).
             Some(table) if table.is_door() && !core.link(segment).is_empty() => Err(Restart),
             Some(table) => Ok(Some(Stretch::share(table, core.split, segment))),
             None => Ok(None),

@@ -1,8 +1,11 @@
 //! Workers for those who have no handle.
 //!
-//! **L1.** An idle worker belongs to the set, a lent one to who borrowed it: it is in one place at a time, and comes back when the operation ends, also by a panic.
-//! **L2.** The lock is held while a worker changes hands and never longer: no user code runs under it. So operations nest: each has a worker of its own.
-//! **L3.** A lent worker has no place at the meeting: it is a visitor there (J1 of `together`), and waits for nobody who may wait for it.
+//! **L1.** An idle worker belongs to the set, a lent one to who borrowed it: it is in one place at
+//! a time, and comes back when the operation ends, also by a panic.
+//! **L2.** The lock is held while a worker changes hands and never longer: no user code runs under
+//! it. So operations nest: each has a worker of its own.
+//! **L3.** A lent worker has no place at the meeting: it is a visitor there (J1 of `together`), and
+//! waits for nobody who may wait for it.
 
 use super::core::{Core, Worker};
 use super::together::VISITOR;

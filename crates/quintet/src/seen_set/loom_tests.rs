@@ -1,7 +1,8 @@
-//! The slot protocol and the rendezvous under loom: every order of steps that the memory model allows, up to two preemptions.
+//! The slot protocol and the rendezvous under loom: every order of steps that the memory model
+//! allows, up to two preemptions.
 //!
-//! Tables are as small as they get: two slots, chunks of two, one segment. The first insert fills the first table to its
-//! threshold, so that the second one meets a growth.
+//! Tables are as small as they get: two slots, chunks of two, one segment. The first insert fills
+//! the first table to its threshold, so that the second one meets a growth.
 
 use super::*;
 use crate::sync::thread;
@@ -95,7 +96,8 @@ impl World {
         self.set().handle()
     }
 
-    /// What must hold in the end: these keys, each once, found under the id that its inserts were told.
+    /// What must hold in the end: these keys, each once, found under the id that its inserts were
+    /// told.
     fn end(self, told: &[(u64, Insertion)]) {
         let mut keys: Vec<u64> = told.iter().map(|told| told.0).collect();
         keys.sort_unstable();
@@ -191,7 +193,8 @@ fn loom_seen_contains_never_misses() {
     });
 }
 
-/// What was seen ahead is old when it is used: another thread takes the free slot, inserts the same key, or moves the table.
+/// What was seen ahead is old when it is used: another thread takes the free slot, inserts the same
+/// key, or moves the table.
 #[test]
 fn loom_seen_many_against_an_insert() {
     for theirs in [LOW, LOW_TOO, HIGH] {
@@ -210,7 +213,8 @@ fn loom_seen_many_against_an_insert() {
     }
 }
 
-/// In a table that is not being left, a batch and an insert want the same free slot for the same key.
+/// In a table that is not being left, a batch and an insert want the same free slot for the same
+/// key.
 #[test]
 fn loom_seen_many_and_an_insert_meet_at_a_slot() {
     model(|| {
@@ -228,7 +232,8 @@ fn loom_seen_many_and_an_insert_meet_at_a_slot() {
 /// Keys of the lower segment of two, one of which is in the last line of its share.
 const LOW_LAST: u64 = 0x7f;
 
-/// A small set of two segments that has its door: both are in the small table, in which a slot is free.
+/// A small set of two segments that has its door: both are in the small table, in which a slot is
+/// free.
 fn with_door() -> (World, Access, [(u64, Insertion); 3]) {
     let world = World::made_by(SeenSet::builder().small().capacity(2).shards(2));
     let handle = world.handle();
@@ -290,7 +295,7 @@ fn loom_seen_small_contains_never_misses() {
     });
 }
 
-/// The small table is left altogether between two loads of the one that looks (Q4).
+/// The small table is left altogether between two loads of the one that looks (`small` Q4).
 #[test]
 fn loom_seen_small_contains_behind_the_door() {
     model(|| {
@@ -380,7 +385,8 @@ fn loom_seen_two_members_fill_the_ring() {
     });
 }
 
-/// A member and a visitor: the visitor ends the round without the member, which may be inside of it, on its way there, or idle.
+/// A member and a visitor: the visitor ends the round without the member, which may be inside of
+/// it, on its way there, or idle.
 #[test]
 fn loom_seen_a_visitor_does_not_wait_for_a_member() {
     crate::sync::model(1, || {

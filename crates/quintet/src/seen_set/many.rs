@@ -6,16 +6,23 @@
 //!   finish:   the next group has been filled meanwhile and the records are there: insert, one after the other
 //! ```
 //!
-//! **K1.** Only `finish` changes the set, by the very exchange that single inserts use, in the caller's order.
-//! **K2.** A word that `look` has found with the right tag names a record of this set, and always will: slots are written once. If that record is the one
-//! sought, the answer is Existing, without another look at the table.
-//! **K3.** If `look` has found no such word on the home line, but a gap, that gap is where the record goes (T1). What comes before it is FULL and stays; so
-//! if the exchange of an EMPTY there succeeds, the record was nowhere in the table, however long ago the look was. If it fails, the insert begins anew.
-//! If there was neither, the home line is full of others and stays so: the search goes on behind it.
-//! **K4.** One section spans `fill`, `look` and `finish`, so that the tables stay in place. User code runs inside it (the caller's iterator, `Hash`, `Eq`, what
-//! is told); it may use the set, by this handle too, in sections and views of its own (I4 of `core`), and if it takes long it holds back the memory of tables that are left meanwhile. The section is
-//! renewed when the era has changed, that is, when there is something to hold back.
-//! **K5.** No branch of `look` depends on what it reads: lines that arrive late hold up nothing but their own answers.
+//! **K1.** Only `finish` changes the set, by the very exchange that single inserts use, in the
+//! caller's order.
+//! **K2.** A word that `look` has found with the right tag names a record of this set, and always
+//! will: slots are written once. If that record is the one sought, the answer is Existing, without
+//! another look at the table.
+//! **K3.** If `look` has found no such word on the home line, but a gap, that gap is where the
+//! record goes (`table` T1). What comes before it is FULL and stays; so if the exchange of an EMPTY
+//! there succeeds, the record was nowhere in the table, however long ago the look was. If it fails,
+//! the insert begins anew. If there was neither, the home line is full of others and stays so: the
+//! search goes on behind it.
+//! **K4.** One section spans `fill`, `look` and `finish`, so that the tables stay in place. User
+//! code runs inside it (the caller's iterator, `Hash`, `Eq`, what is told); it may use the set, by
+//! this handle too, in sections and views of its own (I4 of `core`), and if it takes long it holds
+//! back the memory of tables that are left meanwhile. The section is renewed when the era has
+//! changed, that is, when there is something to hold back.
+//! **K5.** No branch of `look` depends on what it reads: lines that arrive late hold up nothing but
+//! their own answers.
 
 use super::budget::SeenError;
 use super::core::{Core, Entry, Outcome, Stop, Usual, Worker};
@@ -39,7 +46,8 @@ pub(super) trait Kind<X> {
     /// # Safety
     /// It is a word of the set, and `locate` gave the place for its id.
     unsafe fn is_at(&self, word: u64, place: *const u8, item: &X) -> bool;
-    /// The way of a record into the set. If it gets there as a new one, the item's bits are the set's.
+    /// The way of a record into the set. If it gets there as a new one, the item's bits are the
+    /// set's.
     fn entry<'x>(&'x self, item: &'x X) -> Result<impl Entry + 'x, SeenError>;
     fn tell(&mut self, outcome: Outcome);
 }
@@ -179,7 +187,8 @@ impl Core {
         }
     }
 
-    /// [`run`](Self::run) where the usual section cannot be had: inside another one of this handle, or where entering takes a fence.
+    /// [`run`](Self::run) where the usual section cannot be had: inside another one of this handle,
+    /// or where entering takes a fence.
     #[cold]
     #[inline(never)]
     fn run_slow<X>(
@@ -192,7 +201,8 @@ impl Core {
         self.run(worker, &worker.access.section(), items, kind, groups)
     }
 
-    /// Among those who meet each must notice that a meeting is called, and looks for itself. Returns how many there were.
+    /// Among those who meet each must notice that a meeting is called, and looks for itself.
+    /// Returns how many there were.
     #[inline(never)]
     fn one_by_one<X>(
         &self,
@@ -206,7 +216,7 @@ impl Core {
             let turned = self.split.turn(kind.hash(&item));
             let outcome = self.insert_long(worker, None::<&Brief<'_>>, turned, &item, kind)?;
             if outcome.new {
-                // Its bits are the set's now (I5).
+                // Its bits are the set's now (`core` I5).
                 std::mem::forget(item);
             }
             kind.tell(outcome);
@@ -214,8 +224,8 @@ impl Core {
         Ok(count)
     }
 
-    /// Works in one section until there is something to hold back (K4): then true, and the first group waits to be finished. False if nothing is left
-    /// to do.
+    /// Works in one section until there is something to hold back (K4): then true, and the first
+    /// group waits to be finished. False if nothing is left to do.
     #[inline(always)]
     fn run<X>(
         &self,
@@ -263,7 +273,8 @@ impl Core {
         Some((table, line))
     }
 
-    /// Asks the cache for the lines of a few records that are sought, then for the records that may be these.
+    /// Asks the cache for the lines of a few records that are sought, then for the records that may
+    /// be these.
     #[inline(always)]
     pub(super) fn ask_ahead(
         &self,
@@ -302,7 +313,8 @@ impl Core {
         true
     }
 
-    /// Reads the lines, and asks the cache for the records that the sought ones may be (K2, K3, K5).
+    /// Reads the lines, and asks the cache for the records that the sought ones may be (K2, K3,
+    /// K5).
     #[inline(always)]
     fn look<X>(&self, group: &Group<X>, ways: &mut [Way<'_>; GROUP], kind: &impl Kind<X>) {
         let mask = self.split.tag_mask();
@@ -372,7 +384,8 @@ impl Core {
         Some(told.0)
     }
 
-    /// An insert that looks on behind its home, if that was full of others (K3), or else for itself.
+    /// An insert that looks on behind its home, if that was full of others (K3), or else for
+    /// itself.
     #[inline(never)]
     fn insert_further<X>(
         &self,

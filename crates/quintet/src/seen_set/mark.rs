@@ -6,11 +6,13 @@
 //!   ├─1─┼── number ────┼────── unit ───┤      Ids::Wide:   23 | 40
 //! ```
 //!
-//! **O1.** A number from 1 on is given once per kind in the life of the process, whatever the sets hold, and never again, even after its set is gone: an id
-//! outlives its set. The top bit keeps the kinds apart. So an id whose mark is a set's was given out by that set.
-//! **O2.** When the numbers of a kind are used up, further sets share the number 0, the *crowd*. The mark of an id proves nothing there; what
-//! proves that a unit is a record is a word of the set that names it. So the sets of the crowd search: a foreign id finds nothing, or some record
-//! of the set that was asked, whole and of the right type.
+//! **O1.** A number from 1 on is given once per kind in the life of the process, whatever the sets
+//! hold, and never again, even after its set is gone: an id outlives its set. The top bit keeps the
+//! kinds apart. So an id whose mark is a set's was given out by that set.
+//! **O2.** When the numbers of a kind are used up, further sets share the number 0, the *crowd*.
+//! The mark of an id proves nothing there; what proves that a unit is a record is a word of the set
+//! that names it. So the sets of the crowd search: a foreign id finds nothing, or some record of
+//! the set that was asked, whole and of the right type.
 
 use std::sync::Mutex;
 

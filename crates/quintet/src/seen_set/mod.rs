@@ -56,8 +56,9 @@ pub use stats::SeenStats;
 
 /// Names a record of one set, for as long as the set lives. Other sets know it for a foreign one.
 ///
-/// A process that has made 2^31 sets (2^23 with [`Ids::Wide`]) goes on without that distinction: what it makes then may take a foreign id for
-/// that of some record of its own, and searches for the record of an id.
+/// A process that has made 2^31 sets (2^23 with [`Ids::Wide`]) goes on without that distinction:
+/// what it makes then may take a foreign id for that of some record of its own, and searches for
+/// the record of an id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordId(u64);
 

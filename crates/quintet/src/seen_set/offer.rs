@@ -1,9 +1,12 @@
 //! What may be offered to a set, and what may be sought in it.
 //!
-//! **U1.** What is offered hashes as the record does that it becomes, and equals the same records: `Borrow` promises so.
-//! **U2.** A record is made of a borrowed form when its place is known, not before: what is known already costs no allocation. It is made before it is written, so that user code
-//! runs while nothing is half done (R3, I4).
-//! **U3.** An offer that has got in is forgotten whole: its bits are the set's, and beside the record it holds nothing that must be dropped.
+//! **U1.** What is offered hashes as the record does that it becomes, and equals the same records:
+//! `Borrow` promises so.
+//! **U2.** A record is made of a borrowed form when its place is known, not before: what is known
+//! already costs no allocation. It is made before it is written, so that user code runs while
+//! nothing is half done (`arena` R3, `core` I4).
+//! **U3.** An offer that has got in is forgotten whole: its bits are the set's, and beside the
+//! record it holds nothing that must be dropped.
 
 use super::budget::SeenError;
 use super::record::Record;
@@ -35,7 +38,8 @@ pub trait IntoRecord<R: Record + ?Sized> {
     fn offer(self) -> Self::Offer;
 }
 
-/// What can be sought in a set of records of type `R`: what is [`Equivalent`] to a record and hashes alike, and for byte strings whatever has bytes.
+/// What can be sought in a set of records of type `R`: what is [`Equivalent`] to a record and
+/// hashes alike, and for byte strings whatever has bytes.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be sought in a `SeenSet` of `{R}`",
     label = "never equal to a record of this set",
@@ -70,7 +74,8 @@ pub trait Offer<R: Record + ?Sized> {
     /// Writes the record, behind its length if that is its own.
     ///
     /// # Safety
-    /// It is made; at `place` there is aligned room for it that is the caller's alone. One of the two, offer and place, is forgotten (U3).
+    /// It is made; at `place` there is aligned room for it that is the caller's alone. One of the
+    /// two, offer and place, is forgotten (U3).
     unsafe fn write(&self, place: *mut u8, own_length: bool);
 }
 
@@ -106,7 +111,8 @@ impl<T: Hash + Eq + Send + Sync> Offer<T> for Given<T> {
     }
     #[inline(always)]
     unsafe fn write(&self, place: *mut u8, _own_length: bool) {
-        // SAFETY: the place is ours alone and aligned; whose the bits are then is the caller's promise.
+        // SAFETY: the place is ours alone and aligned; whose the bits are then is the caller's
+        // promise.
         unsafe { std::ptr::copy_nonoverlapping(&raw const self.0, place.cast::<T>(), 1) };
     }
 }

@@ -21,7 +21,8 @@ macro_rules! operations {
     () => {
         /// Takes a record in, or finds it. Linearizable.
         ///
-        /// Also takes borrowed forms, of which a record is made only if it is new: see [`IntoRecord`].
+        /// Also takes borrowed forms, of which a record is made only if it is new: see
+        /// [`IntoRecord`].
         ///
         /// ```
         /// use quintet::SeenSet;
@@ -33,16 +34,16 @@ macro_rules! operations {
         /// ```
         ///
         /// # Panics
-        /// If memory is needed and cannot be had, or a byte string has another width than the set's; [`fallible`](Self::fallible) inserts return an error
-        /// instead.
+        /// If memory is needed and cannot be had, or a byte string has another width than the
+        /// set's; [`fallible`](Self::fallible) inserts return an error instead.
         #[inline(always)]
         #[doc(alias("put", "add", "intern"))]
         pub fn insert<Q: IntoRecord<R>>(&self, record: Q) -> Insertion {
             self.fallible().insert(record).unwrap_or_else(|error| refused(error))
         }
 
-        /// [`insert`](Self::insert) that keeps with a new record from where it was reached, if the set keeps
-        /// [parents](super::SeenSetBuilder::parents).
+        /// [`insert`](Self::insert) that keeps with a new record from where it was reached, if the
+        /// set keeps [parents](super::SeenSetBuilder::parents).
         ///
         /// # Panics
         /// As `insert`, and if the parent is another set's record.
@@ -57,8 +58,9 @@ macro_rules! operations {
             inserted.unwrap_or_else(|error| refused(error))
         }
 
-        /// [`insert`](Self::insert) that numbers new records: the first record that any thread inserts by this method gets 1, the next 2, and so
-        /// on. The number costs one shared counter per new record.
+        /// [`insert`](Self::insert) that numbers new records: the first record that any thread
+        /// inserts by this method gets 1, the next 2, and so on. The number costs one shared
+        /// counter per new record.
         ///
         /// # Panics
         /// As `insert`.
@@ -83,11 +85,14 @@ macro_rules! operations {
             self.fallible().insert_many(records).unwrap_or_else(|error| refused(error))
         }
 
-        /// Takes many records in, or finds them, and tells of each, in order: what an explorer does with the successors of a state.
+        /// Takes many records in, or finds them, and tells of each, in order: what an explorer does
+        /// with the successors of a state.
         ///
-        /// Each record is inserted as by [`insert`](Self::insert), one after the other; only the waits for memory overlap. So a set beyond the caches takes
-        /// in about twice as many records as by single inserts; one inside them gains nothing. Up to 32 records are taken from the iterator before the first is told of,
-        /// and tables that are left meanwhile are not freed while the iterator or `tell` is at work.
+        /// Each record is inserted as by [`insert`](Self::insert), one after the other; only the
+        /// waits for memory overlap. So a set beyond the caches takes in about twice as many
+        /// records as by single inserts; one inside them gains nothing. Up to 32 records are taken
+        /// from the iterator before the first is told of, and tables that are left meanwhile are
+        /// not freed while the iterator or `tell` is at work.
         ///
         /// ```
         /// let seen = quintet::SeenSet::new();
@@ -136,7 +141,8 @@ macro_rules! operations {
             inner.find_by(&section, hash, |kept| record.is_record(kept))
         }
 
-        /// [`contains`](Self::contains) of many records, one after the other, whose waits for memory overlap.
+        /// [`contains`](Self::contains) of many records, one after the other, whose waits for
+        /// memory overlap.
         ///
         /// ```
         /// let seen = quintet::SeenSet::<String>::from(["a", "b"]);
@@ -146,7 +152,8 @@ macro_rules! operations {
         /// ```
         ///
         /// # Panics
-        /// If there are not as many records as places for the answers. If `Eq` or `Hash` panics, earlier places may be filled.
+        /// If there are not as many records as places for the answers. If `Eq` or `Hash` panics,
+        /// earlier places may be filled.
         pub fn contains_many<'q, Q: AsRecord<R> + ?Sized + 'q>(
             &self,
             records: impl IntoIterator<Item = &'q Q>,
@@ -181,8 +188,8 @@ macro_rules! operations {
             self.made()?.get(id)
         }
 
-        /// The record from which this one was first reached. `None` for a record without parent, in a set that keeps none, and for an id
-        /// of another set.
+        /// The record from which this one was first reached. `None` for a record without parent, in
+        /// a set that keeps none, and for an id of another set.
         pub fn parent(&self, id: RecordId) -> Option<RecordId> {
             self.made()?.parent(id)
         }
@@ -192,7 +199,8 @@ macro_rules! operations {
             self.made().map_or(0, |inner| inner.origin(id).label)
         }
 
-        /// The way to a record: from the first ancestor to the record itself. An id of another set leads nowhere else: the way is that id alone.
+        /// The way to a record: from the first ancestor to the record itself. An id of another set
+        /// leads nowhere else: the way is that id alone.
         pub fn trace(&self, id: RecordId) -> Vec<RecordId> {
             let mut way: Vec<_> = std::iter::successors(Some(id), |&id| self.parent(id)).collect();
             way.reverse();
@@ -211,13 +219,15 @@ macro_rules! operations {
 
         /// Walks over the records, in no order.
         ///
-        /// Weakly consistent: a record that was inserted before is seen exactly once, one that is inserted meanwhile at most once. While
-        /// the iterator lives, tables that the set leaves are not freed.
+        /// Weakly consistent: a record that was inserted before is seen exactly once, one that is
+        /// inserted meanwhile at most once. While the iterator lives, tables that the set leaves
+        /// are not freed.
         pub fn iter(&self) -> Iter<'_, R, S> {
             Iter::new(self.set())
         }
 
-        /// Records that the tables there are can take before one of them grows. Shards fill up one after the other, so a few may grow earlier.
+        /// Records that the tables there are can take before one of them grows. Shards fill up one
+        /// after the other, so a few may grow earlier.
         pub fn capacity(&self) -> usize {
             self.made().map_or(0, |inner| inner.core.capacity())
         }
@@ -225,12 +235,14 @@ macro_rules! operations {
         /// Makes room for so many more records. Moves what is there, in one go.
         ///
         /// # Panics
-        /// If the memory cannot be had; [`try_reserve`](Self::try_reserve) returns an error instead.
+        /// If the memory cannot be had; [`try_reserve`](Self::try_reserve) returns an error
+        /// instead.
         pub fn reserve(&self, records: usize) {
             self.try_reserve(records).unwrap_or_else(|error| refused(error));
         }
 
-        /// [`reserve`](Self::reserve) that returns an error if the memory cannot be had; some of it may be there then.
+        /// [`reserve`](Self::reserve) that returns an error if the memory cannot be had; some of it
+        /// may be there then.
         pub fn try_reserve(&self, records: usize) -> Result<(), SeenError> {
             let at = self.at()?;
             at.inner.core.reserve(&at.worker, records)
@@ -254,7 +266,8 @@ macro_rules! operations {
             self.made().map_or_else(SeenStats::default, |inner| inner.core.stats())
         }
 
-        /// Under `Growth::Together`: the handles that a growth under way waits for, by number and thread.
+        /// Under `Growth::Together`: the handles that a growth under way waits for, by number and
+        /// thread.
         pub fn waiting_for(&self) -> Vec<String> {
             let meeting = self.made().and_then(|inner| inner.core.meeting.as_ref());
             meeting.map_or_else(Vec::new, |meeting| meeting.missing())

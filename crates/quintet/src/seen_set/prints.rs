@@ -18,8 +18,9 @@ use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-/// A set that keeps 64-bit fingerprints instead of records: 8 bytes per slot and nothing else, at the price of a small
-/// [probability](Self::omission_probability) that some record is taken for another.
+/// A set that keeps 64-bit fingerprints instead of records: 8 bytes per slot and nothing else, at
+/// the price of a small [probability](Self::omission_probability) that some record is taken for
+/// another.
 ///
 /// All else is as of a [`SeenSet`](super::SeenSet).
 ///
@@ -46,7 +47,8 @@ pub struct PrintsHandle<'s, S = DefaultHashBuilder> {
     home: Home<'s, SeenPrints<S>>,
 }
 
-/// What the set of a home is: there for as long as the home (D1). No reference, as there (D3).
+/// What the set of a home is: there for as long as the home (`carry` D1). No reference, as there
+/// (`carry` D3).
 struct Place(NonNull<Core>);
 
 // SAFETY: it lends what is `Sync`, and drops nothing.
@@ -142,7 +144,8 @@ impl<S> SeenPrints<S> {
         PrintsHandle::new(Home::borrowed(self))
     }
 
-    /// A [`handle`](Self::handle) that keeps the set alive: for tasks, and threads that are not scoped.
+    /// A [`handle`](Self::handle) that keeps the set alive: for tasks, and threads that are not
+    /// scoped.
     pub fn owned_handle(self: &Arc<Self>) -> PrintsHandle<'static, S>
     where
         S: 'static,
@@ -152,8 +155,9 @@ impl<S> SeenPrints<S> {
 }
 
 impl<S: BuildHasher> SeenPrints<S> {
-    /// The fingerprint of a record: its hash, cut to its top bits. Hashers spread alike records evenly, which is more than chance does; mixed
-    /// once more, each bit is like any other, and what is said about omissions holds.
+    /// The fingerprint of a record: its hash, cut to its top bits. Hashers spread alike records
+    /// evenly, which is more than chance does; mixed once more, each bit is like any other, and
+    /// what is said about omissions holds.
     #[inline(always)]
     fn print<Q: Hash + ?Sized>(&self, record: &Q) -> u64 {
         const MIXER: WordMixer = WordMixer::new(0);
@@ -227,7 +231,8 @@ macro_rules! operations {
             self.len() == 0
         }
 
-        /// How many records are expected to have been taken for another, so far: for n fingerprints of b bits, n² / 2^(b+1).
+        /// How many records are expected to have been taken for another, so far: for n fingerprints
+        /// of b bits, n² / 2^(b+1).
         pub fn expected_omissions(&self) -> f64 {
             let prints = 2f64.powi(self.set().bits as i32);
             // n of N prints are in use after -N ln(1 - n/N) distinct records.
@@ -261,12 +266,14 @@ macro_rules! operations {
         /// Makes room for so many more fingerprints. Moves what is there, in one go.
         ///
         /// # Panics
-        /// If the memory cannot be had; [`try_reserve`](Self::try_reserve) returns an error instead.
+        /// If the memory cannot be had; [`try_reserve`](Self::try_reserve) returns an error
+        /// instead.
         pub fn reserve(&self, records: usize) {
             self.try_reserve(records).unwrap_or_else(|error| refused(error));
         }
 
-        /// [`reserve`](Self::reserve) that returns an error if the memory cannot be had; some of it may be there then.
+        /// [`reserve`](Self::reserve) that returns an error if the memory cannot be had; some of it
+        /// may be there then.
         pub fn try_reserve(&self, records: usize) -> Result<(), SeenError> {
             let (core, worker) = self.at();
             core.reserve(&worker, records)
@@ -283,7 +290,8 @@ macro_rules! operations {
         /// Takes the record's fingerprint in. True if it was not there. Linearizable.
         ///
         /// # Panics
-        /// If memory is needed and cannot be had; on [`fallible`](Self::fallible) it is an error instead.
+        /// If memory is needed and cannot be had; on [`fallible`](Self::fallible) it is an error
+        /// instead.
         #[inline]
         pub fn insert<Q: Hash + ?Sized>(&self, record: &Q) -> bool {
             self.fallible().insert(record).unwrap_or_else(|error| refused(error))
@@ -299,7 +307,8 @@ macro_rules! operations {
         }
     };
     (many) => {
-        /// [`insert`](Self::insert) of many records, whose waits for memory overlap. Returns how many fingerprints were not there.
+        /// [`insert`](Self::insert) of many records, whose waits for memory overlap. Returns how
+        /// many fingerprints were not there.
         ///
         /// ```
         /// let seen = quintet::SeenPrints::new();
@@ -313,7 +322,8 @@ macro_rules! operations {
             self.fallible().insert_many(records).unwrap_or_else(|error| refused(error))
         }
 
-        /// [`contains`](Self::contains) of many records, one after the other, whose waits for memory overlap.
+        /// [`contains`](Self::contains) of many records, one after the other, whose waits for
+        /// memory overlap.
         ///
         /// ```
         /// let seen = quintet::SeenPrints::new();
@@ -324,7 +334,8 @@ macro_rules! operations {
         /// ```
         ///
         /// # Panics
-        /// If there are not as many records as places for the answers. If `Hash` panics, earlier places may be filled.
+        /// If there are not as many records as places for the answers. If `Hash` panics, earlier
+        /// places may be filled.
         pub fn contains_many<'q, Q: Hash + ?Sized + 'q>(
             &self,
             records: impl IntoIterator<Item = &'q Q>,
@@ -350,7 +361,8 @@ macro_rules! operations {
         }
     };
     (fallible) => {
-        /// As the method of the table, but a refused record is an error, and the set is then as before.
+        /// As the method of the table, but a refused record is an error, and the set is then as
+        /// before.
         #[inline]
         pub fn insert<Q: Hash + ?Sized>(&self, record: &Q) -> Result<bool, SeenError> {
             let sought = self.0.set().sought(record);
@@ -358,7 +370,8 @@ macro_rules! operations {
             insert(core, worker.deref(), sought)
         }
 
-        /// As the method of the table, but a refused record is an error: what came before it is in the set, no other is.
+        /// As the method of the table, but a refused record is an error: what came before it is in
+        /// the set, no other is.
         pub fn insert_many<Q: Hash>(
             &self,
             records: impl IntoIterator<Item = Q>,
@@ -417,7 +430,8 @@ impl<'s, S> PrintsHandle<'s, S> {
 impl<S> PrintsHandle<'_, S> {
     #[inline(always)]
     fn core(&self) -> &Core {
-        // SAFETY: the home keeps the set, which keeps what it has made; borrowed from the handle (D1, D2).
+        // SAFETY: the home keeps the set, which keeps what it has made; borrowed from the handle
+        // (`carry` D1, D2).
         unsafe { self.core.0.as_ref() }
     }
 

@@ -14,7 +14,8 @@ use std::alloc::Layout;
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 
-/// What a [`SeenSet`](super::SeenSet) can hold: any `T: Hash + Eq + Send + Sync`, and byte strings, `[u8]`.
+/// What a [`SeenSet`](super::SeenSet) can hold: any `T: Hash + Eq + Send + Sync`, and byte strings,
+/// `[u8]`.
 #[diagnostic::on_unimplemented(
     message = "a `SeenSet` cannot hold `{Self}`",
     label = "not a record",
@@ -31,7 +32,8 @@ mod sealed {
     /// How records of a kind lie in memory.
     #[doc(hidden)]
     pub trait Sealed {
-        /// Size and alignment of a unit, for a width that the user chose or none. `None`: no memory is so large.
+        /// Size and alignment of a unit, for a width that the user chose or none. `None`: no memory
+        /// is so large.
         fn unit(width: Option<usize>) -> Option<Layout>;
         /// Whether records are byte strings, of one width or of their own lengths.
         const TEXT: bool;
@@ -69,8 +71,10 @@ mod sealed {
         }
         #[inline(always)]
         unsafe fn view<'a>(place: *const u8, _: Option<usize>) -> &'a T {
-            // SAFETY: a `T` was written there and lives for `'a`, by the caller's promise. It is aligned: the first unit of an extent is, the
-            // distance of units is a multiple of the alignment, above 0 even if `T` has no size (R6), and so is the head before a record.
+            // SAFETY: a `T` was written there and lives for `'a`, by the caller's promise. It is
+            // aligned: the first unit of an extent is, the distance of units is a multiple of the
+            // alignment, above 0 even if `T` has no size (`arena` R6), and so is the head before a
+            // record.
             unsafe { &*place.cast::<T>() }
         }
         unsafe fn drop_at(place: *mut u8) {
@@ -131,8 +135,8 @@ pub(crate) struct Records<R: ?Sized> {
     head: usize,
     width: Option<usize>,
     owned: PhantomData<Box<R>>,
-    /// Records come in through a shared reference. With the above: invariant in `R`, so that a set is never taken for one of records that live
-    /// longer or less long.
+    /// Records come in through a shared reference. With the above: invariant in `R`, so that a set
+    /// is never taken for one of records that live longer or less long.
     taken_in: PhantomData<fn(Box<R>)>,
 }
 
@@ -174,7 +178,8 @@ impl<R: Record + ?Sized> Records<R> {
     /// The record of an id that this set gave out.
     #[inline(always)]
     pub(crate) fn get(&self, id: u64) -> &R {
-        // SAFETY: an id is given out after its record was written (R1), which lives as long as the set.
+        // SAFETY: an id is given out after its record was written (`arena` R1), which lives as long
+        // as the set.
         unsafe { R::view(self.locate(id), self.width) }
     }
 
@@ -190,7 +195,8 @@ impl<R: Record + ?Sized> Records<R> {
     /// `locate` gave the place for a record that is in the set.
     #[inline(always)]
     pub(crate) unsafe fn at(&self, place: *const u8) -> &R {
-        // SAFETY: a word is in the set after its record was written (R1), which lives as long as the set.
+        // SAFETY: a word is in the set after its record was written (`arena` R1), which lives as
+        // long as the set.
         unsafe { R::view(place, self.width) }
     }
 
@@ -293,8 +299,9 @@ impl<R: Record + ?Sized, O: Offer<R>> Entry for Incoming<'_, R, O> {
         let (id, place) = self.records.arenas.take(self.desk, self.units())?;
         self.records.write_origin(place, self.origin);
         let place = place.wrapping_add(self.records.head);
-        // SAFETY: the units were just taken, are ours alone (R2) and aligned (R6). The offer was made, and is the caller's to forget if the record
-        // gets in; if not, `take_back` forgets the place.
+        // SAFETY: the units were just taken, are ours alone (`arena` R2) and aligned (`arena` R6).
+        // The offer was made, and is the caller's to forget if the record gets in; if not,
+        // `take_back` forgets the place.
         unsafe { self.offer.write(place, self.has_own_length()) };
         Some(id)
     }

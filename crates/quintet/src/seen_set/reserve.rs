@@ -7,7 +7,8 @@ use super::table::Table;
 use crate::reclaim::{Access, Section};
 
 impl Core {
-    /// Makes the first tables, for a set that was given a capacity. Small ones are made when needed.
+    /// Makes the first tables, for a set that was given a capacity. Small ones are made when
+    /// needed.
     pub(super) fn prepare(&self) -> Result<(), SeenError> {
         let section = self.pin();
         if self.settings.starts_small {
@@ -30,7 +31,8 @@ impl Core {
         }
     }
 
-    /// Makes room for so many more records: chain by chain, each moved once, to a table of the size it takes (G1, G2).
+    /// Makes room for so many more records: chain by chain, each moved once, to a table of the size
+    /// it takes (`grow` G1, G2).
     pub(super) fn reserve(&self, worker: &Worker, more: usize) -> Result<(), SeenError> {
         let records = (self.len() as usize).saturating_add(more);
         let growths = self.settings.growths_for(records)?;
@@ -89,7 +91,8 @@ impl Core {
         Ok(false)
     }
 
-    /// The first table of a chain that has none, of the size it has after so many growths; of a segment that is in the small chain, with its share of that.
+    /// The first table of a chain that has none, of the size it has after so many growths; of a
+    /// segment that is in the small chain, with its share of that.
     fn begin(&self, section: &Section<'_>, segment: usize, growths: u32) -> Result<(), Stop> {
         if segment == self.small() {
             let table = self.make_small(section, growths, 0)?;

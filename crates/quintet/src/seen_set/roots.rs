@@ -1,4 +1,5 @@
-//! The ways into a set: a chain of small tables for all segments, and a row of links, one for the chain of each segment.
+//! The ways into a set: a chain of small tables for all segments, and a row of links, one for the
+//! chain of each segment.
 //!
 //! ```text
 //!   row ──▶ NOWHERE: every link is empty                 row ──▶ [ link of segment 0 | link of segment 1 | ... ]
@@ -6,9 +7,11 @@
 //!                                                         small ──▶ T ──next──▶ D        └──▶ the segment's own table
 //! ```
 //!
-//! **N1.** `row` leads to [`NOWHERE`], whose links stay empty, or to the row: as many links as there are segments, in one box that is made once and stays until the set drops. So
-//! whoever looks for a segment's table looks up one link, without asking first whether there is a row.
-//! **N2.** A segment whose link is empty is in the chain of small tables, if there is one. Its link is set once, from empty (M13).
+//! **N1.** `row` leads to [`NOWHERE`], whose links stay empty, or to the row: as many links as
+//! there are segments, in one box that is made once and stays until the set drops. So whoever looks
+//! for a segment's table looks up one link, without asking first whether there is a row.
+//! **N2.** A segment whose link is empty is in the chain of small tables, if there is one. Its link
+//! is set once, from empty (`link` M13).
 
 use super::table::Table;
 use crate::migrate::Link;
@@ -36,7 +39,8 @@ pub(super) struct Roots {
 
 /// Links that lead nowhere yet.
 fn empty_row(len: usize) -> Box<[Link<Table>]> {
-    // SAFETY: only sections of the set's domain lead here, and all that they find is used inside of them (M12).
+    // SAFETY: only sections of the set's domain lead here, and all that they find is used inside of
+    // them (`link` M12).
     (0..len).map(|_| unsafe { Link::empty() }).collect()
 }
 
@@ -58,7 +62,8 @@ impl Roots {
         }
     }
 
-    /// Segments. Also the number by which the chain of small tables goes where segments have numbers.
+    /// Segments. Also the number by which the chain of small tables goes where segments have
+    /// numbers.
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.len
@@ -84,7 +89,8 @@ impl Roots {
         debug_assert!(segment < self.len);
         // ORDERING: Acquire: partner is `make_row`.
         let first = self.row.load(Ordering::Acquire);
-        // SAFETY: as many links as there are segments, or more, lie there for as long as the set lives (N1).
+        // SAFETY: as many links as there are segments, or more, lie there for as long as the set
+        // lives (N1).
         unsafe { &*first.wrapping_add(segment) }
     }
 
@@ -100,7 +106,8 @@ impl Roots {
     pub(super) fn make_row(&self) -> &[Link<Table>] {
         if self.row().is_none() {
             let made = Box::into_raw(empty_row(self.len));
-            // ORDERING: Release: publishes the links; partners: `link`, `row`. Failure: nothing is learnt here.
+            // ORDERING: Release: publishes the links; partners: `link`, `row`. Failure: nothing is
+            // learnt here.
             let set = self.row.compare_exchange(
                 self.nowhere(),
                 made.cast(),
@@ -118,7 +125,8 @@ impl Roots {
 
 impl Drop for Roots {
     fn drop(&mut self) {
-        // SAFETY: alone; each table of the chain is behind one link, and what has left it belongs to the domain.
+        // SAFETY: alone; each table of the chain is behind one link, and what has left it belongs
+        // to the domain.
         unsafe { self.small.drop_chain(Table::next_mut) };
         // ORDERING: Relaxed: alone.
         let first = self.row.load(Ordering::Relaxed);

@@ -21,8 +21,9 @@ use std::sync::Arc;
 /// A set that only grows: every record gets an id once. The [page](super) tells how it works.
 ///
 /// # When to use
-/// When nothing is ever removed, and the question is "have I seen this before?", asked by many threads: search, crawling, model checking, deduplication,
-/// interning. If elements are removed, use an [`ItemSet`](crate::ItemSet).
+/// When nothing is ever removed, and the question is "have I seen this before?", asked by many
+/// threads: search, crawling, model checking, deduplication, interning. If elements are removed,
+/// use an [`ItemSet`](crate::ItemSet).
 ///
 /// # Example
 /// ```
@@ -45,22 +46,30 @@ use std::sync::Arc;
 /// ```
 ///
 /// # Consistency
-/// `insert`, `contains` and `find` are linearizable: of all threads that insert equal records exactly one is told `Inserted`, all the others
-/// `Existing` with the same id. `len` is exact when nobody inserts. `iter` sees every record inserted before it began exactly once, later ones at most once.
+/// `insert`, `contains` and `find` are linearizable: of all threads that insert equal records
+/// exactly one is told `Inserted`, all the others `Existing` with the same id. `len` is exact when
+/// nobody inserts. `iter` sees every record inserted before it began exactly once, later ones at
+/// most once.
 ///
 /// # Progress
-/// Nobody waits for anybody, also while the set grows; locks are taken for a moment when a [`Handle`] is made or gets new memory for records, and by every insert on the
-/// set itself: it takes a seat and a place for records from a pool and puts them back, twice a short lock. With [`Growth::Together`](super::Growth::Together) handles wait for each other while the set
-/// grows; an insert on the set itself waits only for those that are moving records at this moment, also if its thread has a handle.
+/// Nobody waits for anybody, also while the set grows; locks are taken for a moment when a
+/// [`Handle`] is made or gets new memory for records, and by every insert on the set itself: it
+/// takes a seat and a place for records from a pool and puts them back, twice a short lock. With
+/// [`Growth::Together`](super::Growth::Together) handles wait for each other while the set grows;
+/// an insert on the set itself waits only for those that are moving records at this moment, also if
+/// its thread has a handle.
 ///
 /// # Growth
-/// One table up to 12,288 records; then by shards, each doubled at three quarters, one after the other. Every insert that comes along moves a piece.
+/// One table up to 12,288 records; then by shards, each doubled at three quarters, one after the
+/// other. Every insert that comes along moves a piece.
 ///
 /// # Memory
-/// 15 bytes of tables per record on average, at most 18 from 10^5 on, and the records. An empty set has allocated nothing. Nothing shrinks before the set is dropped.
+/// 15 bytes of tables per record on average, at most 18 from 10^5 on, and the records. An empty set
+/// has allocated nothing. Nothing shrinks before the set is dropped.
 ///
 /// # Panics
-/// `insert` panics if memory cannot be had; inserts on [`fallible`](Self::fallible) return a [`SeenError`] instead. A panic in `Eq` or `Hash` of a record leaves the set as it was.
+/// `insert` panics if memory cannot be had; inserts on [`fallible`](Self::fallible) return a
+/// [`SeenError`] instead. A panic in `Eq` or `Hash` of a record leaves the set as it was.
 pub struct SeenSet<R: Record + ?Sized = [u8], S = DefaultHashBuilder> {
     inner: LazyArc<Inner<R>>,
     settings: Settings,
@@ -169,7 +178,8 @@ impl<R: Record + ?Sized, S> SeenSet<R, S> {
         Handle::new(Home::borrowed(self))
     }
 
-    /// A [`handle`](Self::handle) that keeps the set alive: for tasks, and threads that are not scoped.
+    /// A [`handle`](Self::handle) that keeps the set alive: for tasks, and threads that are not
+    /// scoped.
     ///
     /// ```
     /// use quintet::SeenSet;

@@ -1,5 +1,5 @@
-//! Whole lives of small sets under many schedules: three threads insert overlapping records from the smallest set on, through many
-//! growths.
+//! Whole lives of small sets under many schedules: three threads insert overlapping records from
+//! the smallest set on, through many growths.
 
 use super::*;
 use crate::sync::{Arc, Mutex, schedules, thread};

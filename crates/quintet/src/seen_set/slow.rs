@@ -1,4 +1,5 @@
-//! Inserts in the cases that are not the usual one: no table yet, one that is left for another, one that is full.
+//! Inserts in the cases that are not the usual one: no table yet, one that is left for another, one
+//! that is full.
 
 use super::budget::SeenError;
 use super::core::{Core, Entry, Outcome, Stop, Usual, Worker, write};
@@ -84,7 +85,7 @@ impl Core {
             match table.look(&mut walk, tag, |word| entry.same(word, tag, split)) {
                 Seen::Same(word) => return Ok(Outcome { id: split.id(word), new: false }),
                 Seen::Empty(slot) if next.is_some() => {
-                    // Lost: somebody has frozen or filled it; look again (T2).
+                    // Lost: somebody has frozen or filled it; look again (`table` T2).
                     table.take(walk, slot, FROZEN);
                 }
                 // The growth that brought us here is over.
@@ -108,7 +109,8 @@ impl Core {
         }
     }
 
-    /// An insert into the successor of a table that is not complete: the key is not in `table` and never will be (I1).
+    /// An insert into the successor of a table that is not complete: the key is not in `table` and
+    /// never will be (`core` I1).
     fn insert_as_guest(
         &self,
         worker: &Worker,
@@ -119,11 +121,11 @@ impl Core {
         entry: impl Entry,
     ) -> Result<Outcome, Stop> {
         if !next.admit_guest() {
-            return Err(self.catch_up(section, segment, table, next)); // (G4)
+            return Err(self.catch_up(section, segment, table, next)); // (`grow` G4)
         }
         let (mut walk, split) = (next.walk(tag), next.split());
         loop {
-            let ready = |line| table.make_ready(line, next); // (D4)
+            let ready = |line| table.make_ready(line, next); // (`carry` D4)
             match next.look_when(&mut walk, tag, |word| entry.same(word, tag, split), ready) {
                 Seen::Same(word) => return Ok(Outcome { id: split.id(word), new: false }),
                 Seen::Empty(slot) => {

@@ -8,22 +8,35 @@
 //!   row:           table of segment 0     (empty: still in T)
 //! ```
 //!
-//! A small set has one table and one arena, and grows in few steps: a set of ten thousand records has made six tables instead of three hundred.
+//! A small set has one table and one arena, and grows in few steps: a set of ten thousand records
+//! has made six tables instead of three hundred.
 //!
-//! **Q1.** The last table of the chain is the *door* D: one sealed line, nothing in it, no successor. The root or the last small table gets it as its next by the
-//! exchange that would give it any other (M13): so a table is left for a larger one or for the row, never for both. The row is made before the door.
-//! **Q2.** Small tables hold narrow words (B4), whose homes are in the order of hashes. So the words of a segment lie in its *share* of T: the lines from its first home to its last, and
+//! **Q1.** The last table of the chain is the *door* D: one sealed line, nothing in it, no
+//! successor. The root or the last small table gets it as its next by the exchange that would give
+//! it any other (`link` M13): so a table is left for a larger one or for the row, never for both.
+//! The row is made before the door.
+//! **Q2.** Small tables hold narrow words (`word` B4), whose homes are in the order of hashes. So
+//! the words of a segment lie in its *share* of T: the lines from its first home to its last, and
 //! those behind up to the first that has a gap. A probe for any of its keys ends there.
-//! **Q3.** A segment's link is set only once the door is there: to a table made of all its words in T after its share was sealed, or, if the root is D, to an empty one. A sealed line changes no
-//! more (T4), and a probe of the segment that ends in a sealed share ends at a word or at a FROZEN. So from the seal on no key of the segment enters T; what is in T then is in the
-//! table; and all who make one make the same. One is linked (M13), the others are dropped, seen by nobody.
-//! **Q4.** I1 and I2 hold across the move. Whoever finds a key in T, or an EMPTY, has its answer as of that load: at an EMPTY the share is not sealed there, and the link not set. Whoever meets a FROZEN
-//! or comes round at the end of the chain looks at the link again: if it is still empty, the key was nowhere at that moment; if not, he begins again, and is led there.
-//! **Q5.** A share may run into those of its neighbours, and seals lines there. That ends their inserts into these lines, and so they move their own share.
-//! **Q6.** Nobody waits: whoever inserts into a segment that is still in T moves its share, beside anybody who does the same. It takes about as long as to move a chunk. Where the
-//! memory cannot be had nothing is sealed, and the insert goes on in T as long as there is room (G5).
-//! **Q7.** When every link is set the root leaves T for D, and T is retired. Whoever comes to D later finds his link set, or the set was never small before.
-//! **Q8.** Ids of a small set fit the narrow field. One that does not makes the set leave for the row.
+//! **Q3.** A segment's link is set only once the door is there: to a table made of all its words in
+//! T after its share was sealed, or, if the root is D, to an empty one. A sealed line changes no
+//! more (`table` T4), and a probe of the segment that ends in a sealed share ends at a word or at a
+//! FROZEN. So from the seal on no key of the segment enters T; what is in T then is in the table;
+//! and all who make one make the same. One is linked (`link` M13), the others are dropped, seen by
+//! nobody.
+//! **Q4.** `core` I1 and I2 hold across the move. Whoever finds a key in T, or an EMPTY, has its
+//! answer as of that load: at an EMPTY the share is not sealed there, and the link not set. Whoever
+//! meets a FROZEN or comes round at the end of the chain looks at the link again: if it is still
+//! empty, the key was nowhere at that moment; if not, he begins again, and is led there.
+//! **Q5.** A share may run into those of its neighbours, and seals lines there. That ends their
+//! inserts into these lines, and so they move their own share.
+//! **Q6.** Nobody waits: whoever inserts into a segment that is still in T moves its share, beside
+//! anybody who does the same. It takes about as long as to move a chunk. Where the memory cannot be
+//! had nothing is sealed, and the insert goes on in T as long as there is room (`grow` G5).
+//! **Q7.** When every link is set the root leaves T for D, and T is retired. Whoever comes to D
+//! later finds his link set, or the set was never small before.
+//! **Q8.** Ids of a small set fit the narrow field. One that does not makes the set leave for the
+//! row.
 
 use super::budget::SeenError;
 use super::builder::Settings;
@@ -96,8 +109,8 @@ impl Core {
         Ok(table)
     }
 
-    /// An insert whose home line had no answer, or every other case. A call of its own, so that the usual case keeps in registers what it has
-    /// there.
+    /// An insert whose home line had no answer, or every other case. A call of its own, so that the
+    /// usual case keeps in registers what it has there.
     #[inline(never)]
     pub(super) fn insert_otherwise<E: Entry>(
         &self,
@@ -191,7 +204,8 @@ impl Core {
         self.entrance(section, self.small()).last().is_some_and(|table| table.is_door())
     }
 
-    /// Moves the share of a segment out of the last small table, into one that has grown at least so often (Q3).
+    /// Moves the share of a segment out of the last small table, into one that has grown at least
+    /// so often (Q3).
     #[cold]
     pub(super) fn move_share(
         &self,
@@ -203,7 +217,8 @@ impl Core {
         let row = self.roots.make_row();
         let mut words = Vec::new();
         let mut growths = least;
-        // As large as it would have grown by itself. What comes in before the seal may make it too small.
+        // As large as it would have grown by itself. What comes in before the seal may make it too
+        // small.
         while row[segment].is_empty() {
             words.clear();
             table.visit_share(self.split, segment, |word| words.push(word));

@@ -134,7 +134,7 @@ impl super::core::Entry for Far<'_> {
     }
 }
 
-/// Long byte strings have large ids in the smallest set (Q8).
+/// Long byte strings have large ids in the smallest set (`small` Q8).
 #[test]
 fn an_id_that_small_tables_cannot_hold_makes_the_set_leave_them() {
     let core = super::core::Core::new(super::builder::Settings::DEFAULT);

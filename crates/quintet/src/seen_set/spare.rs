@@ -1,7 +1,7 @@
 //! Memory that tables have left, kept for records.
 //!
-//! **E1.** A piece belongs to one owner: the pool, or the arena that took it. Nobody else refers to its memory, and it is never given back to the system before its
-//! mapping goes.
+//! **E1.** A piece belongs to one owner: the pool, or the arena that took it. Nobody else refers to
+//! its memory, and it is never given back to the system before its mapping goes.
 //! **E2.** The pool holds at most a small share of what the tables hold, and is on their account.
 
 use super::budget::Account;
@@ -72,7 +72,8 @@ impl Spare {
 mod tests {
     use crate::SeenSet;
 
-    /// Records move into what tables have left, and neither table nor record is any the worse for it.
+    /// Records move into what tables have left, and neither table nor record is any the worse for
+    /// it.
     #[test]
     fn records_that_lie_where_tables_lay_are_found() {
         const RECORDS: u64 = 300_000;

@@ -21,7 +21,8 @@ pub struct SeenStats {
     pub growths: u64,
     /// Inserts that had to move the whole rest of a table before they could go on.
     pub stragglers: u64,
-    /// `probes[d]` records lie `d` lines of 8 slots from their home; the last counts all that lie further.
+    /// `probes[d]` records lie `d` lines of 8 slots from their home; the last counts all that lie
+    /// further.
     pub probes: [usize; 16],
     /// Bytes of tables: in use, and left but not yet given back.
     pub table_bytes: usize,

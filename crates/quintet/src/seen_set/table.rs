@@ -1,17 +1,22 @@
 //! One table of a segment: a ring of lines of words, probed line by line.
 //!
-//! **T1.** The home of a key is a line. A probe looks at the slots from the first of the home on, in order, and ends at the key, at the first
-//! EMPTY, at the first FROZEN, or after a full circle.
-//! Nobody stores a key behind an EMPTY of its probe; so at the end of a probe the key is known not to be in this table, and at a FROZEN
-//! or after a full circle it never will be. The words of a line are read at once, but not at one moment: since slots are written once, a
-//! slot seen FULL stays as it was seen, and the one that ends the probe is looked at again before anything is done with it.
+//! **T1.** The home of a key is a line. A probe looks at the slots from the first of the home on,
+//! in order, and ends at the key, at the first EMPTY, at the first FROZEN, or after a full circle.
+//! Nobody stores a key behind an EMPTY of its probe; so at the end of a probe the key is known not
+//! to be in this table, and at a FROZEN or after a full circle it never will be. The words of a
+//! line are read at once, but not at one moment: since slots are written once, a slot seen FULL
+//! stays as it was seen, and the one that ends the probe is looked at again before anything is done
+//! with it.
 //! **T2.** A failed exchange looks at the same line again.
-//! **T3.** Words go into a successor of [`FACTOR`] times the size as `carry` says, into another by `copy_in`, which stores a word where its
-//! probe ends, unless it meets the word itself (copied already) or a FROZEN (the predecessor is complete). It never finds the ring full: a successor has room for every record of its
-//! predecessor beside its guests (G4), and once the predecessor is complete every copy finds its word.
-//! **T4.** A line is *sealed* when it is full or its first EMPTY is FROZEN: then it changes no more. For its FULLs are its first slots: whoever stores into
-//! a slot has seen those before it FULL, or has filled them (D2, D4 of `carry`). A chunk is done when its lines are sealed and their FULLs are in the successor. FULL slots
-//! stay as they are.
+//! **T3.** Words go into a successor of [`FACTOR`] times the size as `carry` says, into another by
+//! `copy_in`, which stores a word where its probe ends, unless it meets the word itself (copied
+//! already) or a FROZEN (the predecessor is complete). It never finds the ring full: a successor
+//! has room for every record of its predecessor beside its guests (`grow` G4), and once the
+//! predecessor is complete every copy finds its word.
+//! **T4.** A line is *sealed* when it is full or its first EMPTY is FROZEN: then it changes no
+//! more. For its FULLs are its first slots: whoever stores into a slot has seen those before it
+//! FULL, or has filled them (D2, D4 of `carry`). A chunk is done when its lines are sealed and
+//! their FULLs are in the successor. FULL slots stay as they are.
 
 use super::budget::Account;
 use super::ground::Lines;
@@ -43,7 +48,8 @@ pub(crate) struct Plan {
     pub(crate) birth: u64,
 }
 
-/// What every probe needs comes first; what is written to while the table is used lies on other lines.
+/// What every probe needs comes first; what is written to while the table is used lies on other
+/// lines.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct Table {
@@ -61,7 +67,7 @@ pub(crate) struct Table {
     pub(crate) work: Work,
     /// FULL slots, as far as handles have reported them.
     used: AtomicUsize,
-    /// Inserts that came before the predecessor was complete (G4).
+    /// Inserts that came before the predecessor was complete (`grow` G4).
     guests: AtomicUsize,
     pub(crate) election: Election,
 }
@@ -127,7 +133,8 @@ impl Table {
         let refused = |_| AllocError::OutOfMemory { bytes: chunks / 8 };
         Ok(Box::new(Self {
             lines,
-            // SAFETY: only sections of the set's domain lead here, and all that they find is used inside of them (M12).
+            // SAFETY: only sections of the set's domain lead here, and all that they find is used
+            // inside of them (`link` M12).
             next: unsafe { Link::empty() },
             closed: AtomicBool::new(false),
             any_frozen: AtomicBool::new(false),
@@ -179,7 +186,8 @@ impl Table {
         self.closed.store(closed, Ordering::Relaxed);
     }
 
-    /// How many inserts a handle may keep to itself before it reports them: up to 256, so that a byte counts those it keeps.
+    /// How many inserts a handle may keep to itself before it reports them: up to 256, so that a
+    /// byte counts those it keeps.
     #[inline(always)]
     pub(crate) fn batch(&self) -> u32 {
         self.batch
@@ -211,10 +219,11 @@ impl Table {
         self.used() >= self.plan.slots - self.plan.slots.div_ceil(10)
     }
 
-    /// Room for one more insert while the predecessor is not complete (G4).
+    /// Room for one more insert while the predecessor is not complete (`grow` G4).
     pub(crate) fn admit_guest(&self) -> bool {
         let room = self.plan.slots - self.plan.before;
-        // ORDERING: Relaxed: only the sum counts; who is admitted stores by an exchange of its slot.
+        // ORDERING: Relaxed: only the sum counts; who is admitted stores by an exchange of its
+        // slot.
         self.guests.fetch_add(1, Ordering::Relaxed) < room
     }
 
@@ -251,7 +260,7 @@ impl Table {
     #[inline(always)]
     pub(super) fn line(&self, index: usize) -> &Line {
         debug_assert!(index < self.lines.len());
-        // SAFETY: homes lie below the number of lines (B2), and walks and chunks stay there.
+        // SAFETY: homes lie below the number of lines (`word` B2), and walks and chunks stay there.
         unsafe { self.lines.get_unchecked(index) }
     }
 
@@ -268,7 +277,8 @@ impl Table {
         mut same: impl FnMut(u64) -> bool,
     ) -> Option<u64> {
         for slot in alike {
-            // ORDERING: Acquire: partner is the exchange that filled the slot: the record comes with its id.
+            // ORDERING: Acquire: partner is the exchange that filled the slot: the record comes
+            // with its id.
             let word = line.words()[slot].load(Ordering::Acquire);
             if is_full(word) && same(word) {
                 return Some(word);
@@ -287,7 +297,7 @@ impl Table {
         Sight { word: if full.is_empty() { 0 } else { word }, gap: found.gaps.first_or_end() }
     }
 
-    /// The table holds all segments (Q2).
+    /// The table holds all segments (`small` Q2).
     #[inline(always)]
     pub(super) fn is_small(&self) -> bool {
         self.plan.is_small
@@ -299,7 +309,8 @@ impl Table {
         self.split
     }
 
-    /// A look at the home line alone. `None`: it is full of others, or its first gap was filled meanwhile; look for yourself.
+    /// A look at the home line alone. `None`: it is full of others, or its first gap was filled
+    /// meanwhile; look for yourself.
     #[inline(always)]
     pub(super) fn look_at_home(
         &self,
@@ -314,7 +325,8 @@ impl Table {
         Self::at_gap(home, found.gaps)
     }
 
-    /// How a probe ends at the first gap of a line. `None`: there is none, or it was filled since: perhaps by the one sought.
+    /// How a probe ends at the first gap of a line. `None`: there is none, or it was filled since:
+    /// perhaps by the one sought.
     #[inline(always)]
     fn at_gap(line: &Line, gaps: Slots) -> Option<Seen> {
         if gaps.is_empty() {
@@ -335,7 +347,7 @@ impl Table {
         self.look_when(walk, tag, same, |_| ())
     }
 
-    /// [`look`](Self::look) in a table whose lines must be made ready first (D4).
+    /// [`look`](Self::look) in a table whose lines must be made ready first (`carry` D4).
     #[inline(always)]
     pub(crate) fn look_when(
         &self,
@@ -373,7 +385,8 @@ impl Table {
     /// Fills or freezes a slot. False if it is not EMPTY.
     #[inline(always)]
     pub(crate) fn take_at(line: &Line, slot: usize, word: u64) -> bool {
-        // ORDERING: Release: the record was written before (S5); partner: `look`. Acquire: the loser looks again.
+        // ORDERING: Release: the record was written before (`core` S5); partner: `look`. Acquire:
+        // the loser looks again.
         line.words()[slot]
             .compare_exchange(EMPTY, word, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
@@ -422,7 +435,8 @@ impl Table {
         if word != EMPTY {
             return word;
         }
-        // ORDERING: AcqRel: whoever meets FROZEN here goes to the successor, which was published before.
+        // ORDERING: AcqRel: whoever meets FROZEN here goes to the successor, which was published
+        // before.
         match slot.compare_exchange(EMPTY, FROZEN, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => FROZEN,
             Err(other) => other,
@@ -447,7 +461,8 @@ impl Table {
         }
     }
 
-    /// The lines of a cluster become lines of their own in the successor only if that has so many times as many: plain stores rely on it (J3).
+    /// The lines of a cluster become lines of their own in the successor only if that has so many
+    /// times as many: plain stores rely on it (`together` J3).
     fn assert_carries(&self, next: &Self) {
         let times = next.lines() / self.lines();
         let is_power = times.is_power_of_two() && times >= FACTOR;
@@ -455,7 +470,7 @@ impl Table {
         const { assert!(FACTOR.is_power_of_two()) };
     }
 
-    /// Moves the clusters that begin in a chunk, alone (J3 in `together`).
+    /// Moves the clusters that begin in a chunk, alone (`together` J3 in `together`).
     pub(crate) fn move_clusters(&self, chunk: usize, next: &Self) {
         self.assert_carries(next);
         let lines = self.lines.len();
@@ -480,12 +495,13 @@ impl Table {
         }
         next.add_used(copied);
         if any_frozen {
-            // ORDERING: Relaxed: read after the rendezvous, which orders it (J2).
+            // ORDERING: Relaxed: read after the rendezvous, which orders it (`together` J2).
             self.any_frozen.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Moves the one cluster of a ring without a gap, alone and after everybody has tried (J3).
+    /// Moves the one cluster of a ring without a gap, alone and after everybody has tried
+    /// (`together` J3).
     pub(crate) fn move_ring(&self, next: &Self) {
         self.assert_carries(next);
         // ORDERING: Relaxed, as in `move_clusters`.
@@ -495,14 +511,16 @@ impl Table {
         }
     }
 
-    /// Stores a word at the end of its probe. Nobody else writes into that run of lines (J3), or has seen the table (Q3).
+    /// Stores a word at the end of its probe. Nobody else writes into that run of lines (`together`
+    /// J3), or has seen the table (`small` Q3).
     pub(super) fn place(&self, word: u64) {
         let mut line = self.split.home(word, self.lines.len());
         loop {
             // ORDERING: Relaxed: only this thread writes here.
             let free = |slot: &&AtomicU64| slot.load(Ordering::Relaxed) == EMPTY;
             if let Some(slot) = self.line(line).words().iter().find(free) {
-                // ORDERING: Release: passes on the record to those who look in from outside; partner: `look`.
+                // ORDERING: Release: passes on the record to those who look in from outside;
+                // partner: `look`.
                 return slot.store(word, Ordering::Release);
             }
             line = self.after(line);

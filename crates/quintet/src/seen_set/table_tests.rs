@@ -23,7 +23,8 @@ fn table(lines: usize) -> Box<Table> {
     Table::try_new(plan, Split::new(32, 0), lines, &account).unwrap()
 }
 
-/// Where lines of a cluster would share lines of the successor with others, movers would overwrite each other's words.
+/// Where lines of a cluster would share lines of the successor with others, movers would overwrite
+/// each other's words.
 #[test]
 fn movers_refuse_a_successor_that_does_not_fit() {
     for (lines, fits) in [(8, true), (16, true), (4, false), (6, false), (12, false), (2, false)] {
@@ -39,7 +40,8 @@ fn movers_refuse_a_successor_that_does_not_fit() {
     }
 }
 
-/// A later line may still have an EMPTY, but somebody else may be putting the same key into the successor already.
+/// A later line may still have an EMPTY, but somebody else may be putting the same key into the
+/// successor already.
 #[test]
 fn a_probe_ends_at_a_sealed_line() {
     const LINES: usize = 4;
@@ -54,7 +56,7 @@ fn a_probe_ends_at_a_sealed_line() {
         assert!(table.seal(split.home(tag, LINES), |word| sealed.push(word)));
         assert_eq!(sealed, words);
         assert_eq!(look(), Seen::Never);
-        // Who has looked before comes too late (T4).
+        // Who has looked before comes too late (`table` T4).
         assert!(!Table::take_at(table.home(tag), gap, tag | 99));
     }
 }

@@ -232,7 +232,8 @@ fn a_budget_is_an_error_and_nothing_is_lost() {
 
 #[test]
 fn a_budget_that_ends_in_the_middle_of_a_growth_loses_nothing() {
-    // The successor is there, but the arena cannot be extended: inserts fail while the growth goes on.
+    // The successor is there, but the arena cannot be extended: inserts fail while the growth goes
+    // on.
     for budget in (17_000..19_000).step_by(10) {
         let set: SeenSet<[u8]> =
             SeenSet::<[u8]>::builder().shards(1).budget(budget).width(8).build();
@@ -290,7 +291,8 @@ fn fingerprints_survive_growth_of_either_kind() {
 
 #[test]
 fn memory_stays_below_18_bytes_per_record_from_a_hundred_thousand_on() {
-    // One thread: one that the system stops inside an operation would hold back what was there then.
+    // One thread: one that the system stops inside an operation would hold back what was there
+    // then.
     let set = SeenSet::<u64>::new();
     let handle = set.handle();
     let mut worst = 0f64;
@@ -362,7 +364,8 @@ impl std::hash::Hasher for Halves {
     }
 }
 
-/// A word with the right tag may be another record's, and the one sought may lie behind it, on the same line or further on.
+/// A word with the right tag may be another record's, and the one sought may lie behind it, on the
+/// same line or further on.
 #[test]
 fn many_inserts_of_records_with_alike_hashes() {
     type Hashing = std::hash::BuildHasherDefault<Halves>;
@@ -498,7 +501,8 @@ fn a_forgotten_offline_guard_wedges_nobody() {
 
 #[test]
 fn a_growth_that_ends_meanwhile_is_not_answered_by_another() {
-    // An insert that met a growth finds it over when it looks again: it must go on, not grow the set once more.
+    // An insert that met a growth finds it over when it looks again: it must go on, not grow the
+    // set once more.
     for growth in GROWTHS {
         for _ in 0..20 {
             let builder = SeenSet::<u64>::builder().growth(growth).shards(1);
@@ -519,7 +523,8 @@ fn a_growth_that_ends_meanwhile_is_not_answered_by_another() {
     }
 }
 
-/// What is made when the marks are used up knows its own ids, and takes no foreign one for a record that is not there.
+/// What is made when the marks are used up knows its own ids, and takes no foreign one for a record
+/// that is not there.
 #[test]
 fn sets_beyond_the_last_mark_search_for_their_records() {
     for (ids, id_bits) in [(Ids::Narrow, 32), (Ids::Wide, 40)] {

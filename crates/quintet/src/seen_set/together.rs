@@ -13,17 +13,27 @@
 //!  0 alone       the leader has set root = S, retired T, begun the next round, and woken everybody
 //! ```
 //!
-//! **J1.** A member is a handle that is online. A *visitor* is somebody who works on the set without one: it has no place, and nobody waits for it. A member arrives at most once in a round, and does nothing else between arriving and the end of
-//! the round. Waiting is a loop over the round's number: a wake-up without a reason goes back to sleep.
-//! **J2.** The round ends under the lock, when every chunk is done. It is ended by the one that made as many have arrived as are online, by arriving or by leaving; or by a
-//! visitor, who does not wait for members: one of them may be a handle of its own thread. A member takes chunks only before it arrives, and a visitor only under the lock. While a chunk is moved no user
-//! code runs and no lock is taken: so whoever has taken one is about to finish it, and the one who leads waits for that and for nothing else. A member that comes too late finds the root moved on.
-//! **J3.** A cluster is a run of lines behind one with a gap, up to and with the next that has a gap: FROZEN, once the mover has been there. Nothing
-//! runs over from a line with a gap; so the words of a cluster of lines a to b have their homes there, and those whose home is j or later are at most
-//! as many as the slots of j to b. S has twice as many lines, and home j becomes 2j or 2j + 1: the words land in the lines 2a to 2b + 1 of S and do not
-//! run over from there. (Four times as many lines, or eight, where room was asked for: 4a to 4b + 3, and so on.) Different movers therefore write into different lines of S, with plain stores.
-//! Whoever takes a chunk moves the clusters that begin in it. A ring without any gap is one cluster without a beginning: the leader moves it.
-//! **J4.** Nobody inserts into S before the round is over: whoever meets a successor attends. So until then T holds everything.
+//! **J1.** A member is a handle that is online. A *visitor* is somebody who works on the set
+//! without one: it has no place, and nobody waits for it. A member arrives at most once in a round,
+//! and does nothing else between arriving and the end of the round. Waiting is a loop over the
+//! round's number: a wake-up without a reason goes back to sleep.
+//! **J2.** The round ends under the lock, when every chunk is done. It is ended by the one that
+//! made as many have arrived as are online, by arriving or by leaving; or by a visitor, who does
+//! not wait for members: one of them may be a handle of its own thread. A member takes chunks only
+//! before it arrives, and a visitor only under the lock. While a chunk is moved no user code runs
+//! and no lock is taken: so whoever has taken one is about to finish it, and the one who leads
+//! waits for that and for nothing else. A member that comes too late finds the root moved on.
+//! **J3.** A cluster is a run of lines behind one with a gap, up to and with the next that has a
+//! gap: FROZEN, once the mover has been there. Nothing runs over from a line with a gap; so the
+//! words of a cluster of lines a to b have their homes there, and those whose home is j or later
+//! are at most as many as the slots of j to b. S has twice as many lines, and home j becomes 2j or
+//! 2j + 1: the words land in the lines 2a to 2b + 1 of S and do not run over from there. (Four
+//! times as many lines, or eight, where room was asked for: 4a to 4b + 3, and so on.) Different
+//! movers therefore write into different lines of S, with plain stores. Whoever takes a chunk moves
+//! the clusters that begin in it. A ring without any gap is one cluster without a beginning: the
+//! leader moves it.
+//! **J4.** Nobody inserts into S before the round is over: whoever meets a successor attends. So
+//! until then T holds everything.
 
 use super::core::{Core, Entry, Outcome, Stop, Worker};
 use super::table::{Seen, Table};
@@ -226,7 +236,8 @@ fn wait(meeting: &Meeting, mut state: MutexGuard<'_, State>) {
         (state, late) = meeting.over.wait_for(state, longest);
         if late && meeting.report.is_some() && state.round == round && !reported {
             reported = true;
-            // Whoever has closed standard error hears nothing, and waits on: this must not panic, with the member counted as arrived.
+            // Whoever has closed standard error hears nothing, and waits on: this must not panic,
+            // with the member counted as arrived.
             let _ = writeln!(
                 std::io::stderr(),
                 "quintet: a SeenSet that grows together has waited {longest:?} for {}; a handle whose thread is busy \

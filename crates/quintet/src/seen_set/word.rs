@@ -11,12 +11,17 @@
 //! | 2^63 | FROZEN: nothing will ever be here | never |
 //! | else | FULL: the tag of a record's hash, and the record's id | never |
 //!
-//! **B1.** A slot is written once. Ids begin at 1 and fingerprints avoid both special words, so the three cases never overlap.
-//! **B2.** The top bits of a hash name the segment, the next ones are the tag; the home, a line, is taken from the top of the
-//! tag and grows with it, so that an old cluster lies in one run of the next table.
-//! **B3.** The home of a FULL word follows from the word: moving it needs no record and no user code.
-//! **B4.** Small tables (`small`) hold all segments. Their words are *narrow*: the hash is not turned, and the tag takes as many bits of the id's field as
-//! name the segment, for which ids must be small. A narrow word and a segment's word follow from each other: both hold the segment's number, the tag and the id.
+//! **B1.** A slot is written once. Ids begin at 1 and fingerprints avoid both special words, so the
+//! three cases never overlap.
+//! **B2.** The top bits of a hash name the segment, the next ones are the tag; the home, a line, is
+//! taken from the top of the tag and grows with it, so that an old cluster lies in one run of the
+//! next table.
+//! **B3.** The home of a FULL word follows from the word: moving it needs no record and no user
+//! code.
+//! **B4.** Small tables (`small`) hold all segments. Their words are *narrow*: the hash is not
+//! turned, and the tag takes as many bits of the id's field as name the segment, for which ids must
+//! be small. A narrow word and a segment's word follow from each other: both hold the segment's
+//! number, the tag and the id.
 //!
 //! ```text
 //!   narrow   ├─ segment ─┼───── tag ─────┼─ id ─┤
@@ -69,7 +74,8 @@ impl Split {
         turned & self.tag_mask
     }
 
-    /// A hash that can be a word itself, turned or not, for sets without records. One fingerprint in 2^62 gives way to its neighbour (B1).
+    /// A hash that can be a word itself, turned or not, for sets without records. One fingerprint
+    /// in 2^62 gives way to its neighbour (B1).
     #[inline(always)]
     pub(crate) const fn print(self, hash: u64) -> u64 {
         let special = FROZEN | FROZEN.rotate_right(self.segment_bits);
@@ -143,7 +149,7 @@ mod tests {
                     assert!(is_full(word), "{word:#x}");
                     assert_eq!(split.home(word, 1000), split.home(split.tag(turned), 1000));
                 }
-                // The top bits (H2).
+                // The top bits (`hash` H2).
                 let top = hash.checked_shr(64 - segment_bits).unwrap_or(0);
                 assert_eq!(split.segment(turned) as u64, top);
             }

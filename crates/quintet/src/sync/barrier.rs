@@ -1,35 +1,38 @@
 //! The asymmetric barrier.
 //!
-//! Two parties each store, then load what the other stored (Dekker's handshake). Without a barrier between
-//! store and load both may miss the other. One party, the reader, runs on every operation; the other,
-//! the reclaimer or writer, runs rarely.
+//! Two parties each store, then load what the other stored (Dekker's handshake). Without a barrier
+//! between store and load both may miss the other. One party, the reader, runs on every operation;
+//! the other, the reclaimer or writer, runs rarely.
 //!
-//! **B1.** If the reader executes `store A; light(); load B` and the other party `store B; heavy(); load A`,
-//! then at least one of them sees the other's store.
+//! **B1.** If the reader executes `store A; light(); load B` and the other party
+//! `store B; heavy(); load A`, then at least one of them sees the other's store.
 //!
-//! *Asymmetric*: `light` is a compiler fence, `heavy` makes every thread of the process execute a full
-//! fence at some moment during the call. If that moment falls before the reader's load of B, the load comes after
-//! the fence and `store B` is visible to it; else it falls after `store A` (program order) and
-//! `load A` after the call sees it.
+//! *Asymmetric*: `light` is a compiler fence, `heavy` makes every thread of the process execute a
+//! full fence at some moment during the call. If that moment falls before the reader's load of B,
+//! the load comes after the fence and `store B` is visible to it; else it falls after `store A`
+//! (program order) and `load A` after the call sees it.
 //!
-//! *Fence*: both are `fence(SeqCst)`. Fences are totally ordered; whichever comes second sees the store before the first.
+//! *Fence*: both are `fence(SeqCst)`. Fences are totally ordered; whichever comes second sees the
+//! store before the first.
 //!
-//! **B2.** `heavy` returns false if the system refused; then it has ordered nothing and nothing may be
-//! concluded (seccomp filters may forbid the call long after the first one succeeded).
+//! **B2.** `heavy` returns false if the system refused; then it has ordered nothing and nothing may
+//! be concluded (seccomp filters may forbid the call long after the first one succeeded).
 
 use super::{Ordering, fence};
 
-/// Under a checker nobody can interrupt other threads: both forms are fences, and what is written for the first is checked all the same.
+/// Under a checker nobody can interrupt other threads: both forms are fences, and what is written
+/// for the first is checked all the same.
 const CHECKED: bool = cfg!(any(quintet_loom, quintet_shuttle, quintet_tsan, miri));
 
 #[cfg(all(test, quintet_loom))]
 std::thread_local! {
-    /// In the models of this thread the reader's half of the asymmetric form is nothing, as it is natively. The other half is refused: what
-    /// happens without it is what such a model is about.
+    /// In the models of this thread the reader's half of the asymmetric form is nothing, as it is
+    /// natively. The other half is refused: what happens without it is what such a model is about.
     pub(crate) static BARE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Whether the reader's half of the asymmetric form is nothing. On the way of every section: no call.
+/// Whether the reader's half of the asymmetric form is nothing. On the way of every section: no
+/// call.
 #[inline(always)]
 fn is_bare() -> bool {
     #[cfg(all(test, quintet_loom))]
@@ -53,7 +56,8 @@ impl Barrier {
         if system::available() { Self::Asymmetric } else { Self::Fence }
     }
 
-    /// True if `Asymmetric.light()` may stand for this one's: then readers need not ask which it is.
+    /// True if `Asymmetric.light()` may stand for this one's: then readers need not ask which it
+    /// is.
     pub(crate) fn is_usual(self) -> bool {
         self == Self::Asymmetric || CHECKED
     }
@@ -69,7 +73,8 @@ impl Barrier {
         }
     }
 
-    /// The rare party's half: between its store and its load (B1). False if nothing was ordered (B2).
+    /// The rare party's half: between its store and its load (B1). False if nothing was ordered
+    /// (B2).
     #[must_use]
     pub(crate) fn heavy(self) -> bool {
         // ORDERING: the caller's own stores and loads are ordered by this fence in both forms;

@@ -1,7 +1,7 @@
 //! Has this process been forked, and which thread survived?
 //!
-//! A forked child has one thread, the one that called fork, and a copy of all memory. The hook does the least a
-//! signal handler could: it counts, and remembers the survivor.
+//! A forked child has one thread, the one that called fork, and a copy of all memory. The hook does
+//! the least a signal handler could: it counts, and remembers the survivor.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,7 +21,8 @@ super::thread_local_cell! {
 #[cfg(any(quintet_loom, quintet_shuttle))]
 static NUMBERS: AtomicUsize = AtomicUsize::new(16);
 
-/// A number that names the running thread as long as it lives, and keeps naming it in a forked child. At least 8.
+/// A number that names the running thread as long as it lives, and keeps naming it in a forked
+/// child. At least 8.
 #[inline(always)]
 pub(crate) fn thread_key() -> usize {
     #[cfg(any(quintet_loom, quintet_shuttle))]
@@ -33,7 +34,8 @@ pub(crate) fn thread_key() -> usize {
     ))]
     {
         let pointer: usize;
-        // SAFETY: on this system the first word of a thread's control block is its own address, and never changes.
+        // SAFETY: on this system the first word of a thread's control block is its own address, and
+        // never changes.
         unsafe {
             std::arch::asm!("mov {}, fs:0", out(reg) pointer, options(pure, readonly, nostack, preserves_flags));
         }
@@ -47,7 +49,8 @@ pub(crate) fn thread_key() -> usize {
     ADDRESS.try_with(|place| (&raw const *place).addr()).unwrap_or(8)
 }
 
-/// How often this process descends from a fork since [`watch`], and the thread that came along last.
+/// How often this process descends from a fork since [`watch`], and the thread that came along
+/// last.
 #[inline(always)]
 pub(crate) fn seen() -> (usize, usize) {
     // ORDERING: the survivor is stored before the count, by the only thread of the child.
@@ -61,8 +64,9 @@ pub(crate) fn count() -> usize {
     FORKS.load(Ordering::Acquire)
 }
 
-/// Installs the hook once per process. Without it (no unix, or no memory for it) forks stay unnoticed, and the
-/// seats of threads that did not come along stay occupied: memory is kept, never freed early.
+/// Installs the hook once per process. Without it (no unix, or no memory for it) forks stay
+/// unnoticed, and the seats of threads that did not come along stay occupied: memory is kept, never
+/// freed early.
 pub(crate) fn watch() {
     #[cfg(all(unix, not(any(quintet_loom, quintet_shuttle, miri))))]
     {

@@ -1,8 +1,11 @@
 //! Wakes tasks after a while: for what nobody tells when it happens.
 //!
-//! **Y1.** One thread for the whole process, while there is something to wait for: started by the first who asks, ended when nobody has asked for a second.
-//! **Y2.** The thread ends under the lock of the list: who asks meanwhile finds it running, and its wish in the list, or starts another.
-//! **Y3.** A child of a fork has no such thread: who asks there starts its own. If none can be started, the task is woken at once.
+//! **Y1.** One thread for the whole process, while there is something to wait for: started by the
+//! first who asks, ended when nobody has asked for a second.
+//! **Y2.** The thread ends under the lock of the list: who asks meanwhile finds it running, and its
+//! wish in the list, or starts another.
+//! **Y3.** A child of a fork has no such thread: who asks there starts its own. If none can be
+//! started, the task is woken at once.
 //! **Y4.** Wakers are user code: none is called or dropped under the lock.
 
 use std::task::Waker;

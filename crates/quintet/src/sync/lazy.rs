@@ -5,7 +5,8 @@
 //!      NONE ─────────────────────────────▶ MADE          who comes second drops its own
 //! ```
 //!
-//! **Z1.** The pointer is null, or came from `Arc::into_raw` and owns one count of that `Arc`. It changes once.
+//! **Z1.** The pointer is null, or came from `Arc::into_raw` and owns one count of that `Arc`. It
+//! changes once.
 
 use super::{Arc, AtomicPtr, Ordering, const_where_possible};
 use std::marker::PhantomData;
@@ -38,7 +39,8 @@ impl<T> LazyArc<T> {
     /// What was made, for who knows that it was.
     ///
     /// # Safety
-    /// It was made before, and the caller has learned of it in order: its own use, or one that happens before.
+    /// It was made before, and the caller has learned of it in order: its own use, or one that
+    /// happens before.
     #[inline(always)]
     pub(crate) unsafe fn get_made(&self) -> &T {
         // ORDERING: Acquire, as in `get`.
@@ -74,7 +76,8 @@ impl<T> LazyArc<T> {
     #[cold]
     fn make(&self, make: impl FnOnce() -> T) -> *mut T {
         let fresh = Arc::into_raw(Arc::new(make())).cast_mut();
-        // ORDERING: Release publishes what was made, Acquire is for what another has made; partner: `get`.
+        // ORDERING: Release publishes what was made, Acquire is for what another has made; partner:
+        // `get`.
         let outcome =
             self.place.compare_exchange(null_mut(), fresh, Ordering::Release, Ordering::Acquire);
         match outcome {
@@ -96,7 +99,8 @@ impl<T> From<Arc<T>> for LazyArc<T> {
 
 impl<T> Drop for LazyArc<T> {
     fn drop(&mut self) {
-        // ORDERING: Acquire: what another thread made and we never looked at is ours to drop. Partner: `make`.
+        // ORDERING: Acquire: what another thread made and we never looked at is ours to drop.
+        // Partner: `make`.
         let place = self.place.load(Ordering::Acquire);
         if !place.is_null() {
             // SAFETY: the count that we own (Z1), given up once.

@@ -1,8 +1,10 @@
 //! A cache line of words, looked over at once.
 //!
-//! **L1.** [`Line::scan`] loads each word of the line once, each load Acquire and of one moment; the words may be of different moments. For words
-//! that change once only, from "gap" to something else, that is enough: what the scan has seen full stays so.
-//! **L2.** No branch depends on the words before the answer: a line that arrives late holds up what follows only where its answer is used.
+//! **L1.** [`Line::scan`] loads each word of the line once, each load Acquire and of one moment;
+//! the words may be of different moments. For words that change once only, from "gap" to something
+//! else, that is enough: what the scan has seen full stays so.
+//! **L2.** No branch depends on the words before the answer: a line that arrives late holds up what
+//! follows only where its answer is used.
 //!
 //! | Where | How |
 //! |---|---|
@@ -91,7 +93,8 @@ impl Line {
         &self.0
     }
 
-    /// Compares the upper halves of all words with that of `sought`, as far as `mask` says, and looks for gaps (L1).
+    /// Compares the upper halves of all words with that of `sought`, as far as `mask` says, and
+    /// looks for gaps (L1).
     #[cfg(all(
         target_arch = "x86_64",
         not(any(quintet_loom, quintet_shuttle, quintet_tsan, miri))
@@ -102,7 +105,8 @@ impl Line {
         unsafe { x86::scan(self, sought, mask) }
     }
 
-    /// Compares the upper halves of all words with that of `sought`, as far as `mask` says, and looks for gaps (L1).
+    /// Compares the upper halves of all words with that of `sought`, as far as `mask` says, and
+    /// looks for gaps (L1).
     #[cfg(any(not(target_arch = "x86_64"), quintet_loom, quintet_shuttle, quintet_tsan, miri))]
     #[inline(always)]
     pub(crate) fn scan(&self, sought: u64, mask: u64) -> Found {
@@ -133,8 +137,10 @@ mod x86 {
     pub(super) unsafe fn scan(line: &Line, sought: u64, mask: u64) -> Found {
         let place = &raw const *line;
         let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
-        // SAFETY: 64 valid bytes, aligned to 64. Each half of an aligned 16-byte load is one access on every x86-64.
-        // ORDERING: every x86 load is Acquire, and the compiler keeps later accesses behind the block.
+        // SAFETY: 64 valid bytes, aligned to 64. Each half of an aligned 16-byte load is one access
+        // on every x86-64.
+        // ORDERING: every x86 load is Acquire, and the compiler keeps later accesses behind the
+        // block.
         unsafe {
             asm!(
                 "movdqa {a}, xmmword ptr [{place}]",

@@ -64,7 +64,8 @@ impl<T> HandOver<T> {
     }
 }
 
-/// Threads that wait for a change of what a [`Mutex`] guards. Time does not pass in a model: only a notice ends a wait.
+/// Threads that wait for a change of what a [`Mutex`] guards. Time does not pass in a model: only a
+/// notice ends a wait.
 #[derive(Debug)]
 pub(crate) struct Condvar(::loom::sync::Condvar);
 
@@ -102,7 +103,8 @@ macro_rules! const_where_possible {
 }
 pub(crate) use const_where_possible;
 
-/// Checks every order of steps with at most `preemptions` preemptions, or with as many as `LOOM_MAX_PREEMPTIONS` asks for.
+/// Checks every order of steps with at most `preemptions` preemptions, or with as many as
+/// `LOOM_MAX_PREEMPTIONS` asks for.
 #[cfg(test)]
 pub(crate) fn model(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
     let mut builder = ::loom::model::Builder::new();
@@ -111,8 +113,8 @@ pub(crate) fn model(preemptions: usize, check: impl Fn() + Sync + Send + 'static
     builder.check(check);
 }
 
-/// The same for tables that migrate: up to one preemption, and for half a minute unless LOOM_MAX_PREEMPTIONS asks for all. A model that
-/// is stopped has not seen every order.
+/// The same for tables that migrate: up to one preemption, and for half a minute unless
+/// LOOM_MAX_PREEMPTIONS asks for all. A model that is stopped has not seen every order.
 #[cfg(test)]
 pub(crate) fn model_of_growth(check: impl Fn() + Sync + Send + 'static) {
     let mut builder = ::loom::model::Builder::new();

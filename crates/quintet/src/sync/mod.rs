@@ -8,7 +8,7 @@
 //! | [`line`] | [`Line`]: a cache line of words, looked over at once |
 //! | [`quad`] | [`Quad`](quad::Quad): four keys and their values on one cache line |
 //! | [`six`] | [`Six`](six::Six): six tags and their items on one cache line |
-//! | [`latch`] | [`Latch`](latch::Latch): the lock of a line, in the line |
+//! | [`item_word`] | [`ItemWord`](item_word::ItemWord): an item that is changed without a lock until it is closed |
 //! | [`lazy`] | [`LazyArc`]: shared, and made at the first use |
 //! | [`weak`] | [`Weak`]: a reference that does not keep what it names |
 //! | [`later`] | wakes tasks after a while |
@@ -16,8 +16,8 @@
 //! | [`backoff`] | [`Backoff`]: spin, then yield |
 //! | [`fork`] | has this process been forked since? |
 //!
-//! The backend is chosen by a cfg of our own (`quintet_loom`, `quintet_shuttle`), so that switching it
-//! on does not switch dependencies that listen to plain `cfg(loom)`. `quintet_tsan` keeps the
+//! The backend is chosen by a cfg of our own (`quintet_loom`, `quintet_shuttle`), so that switching
+//! it on does not switch dependencies that listen to plain `cfg(loom)`. `quintet_tsan` keeps the
 //! native backend but replaces fences, which ThreadSanitizer does not understand, by a
 //! read-modify-write of one shared word.
 
@@ -43,7 +43,7 @@ pub(crate) use self::shuttle::schedules;
 pub(crate) mod backoff;
 pub(crate) mod barrier;
 pub(crate) mod fork;
-pub(crate) mod latch;
+pub(crate) mod item_word;
 pub(crate) mod later;
 pub(crate) mod lazy;
 pub(crate) mod line;
@@ -67,7 +67,8 @@ pub(crate) use {
     pair::AtomicPair, weak::Weak,
 };
 
-/// The machine's own atomics and mutex in every backend: for what lies in constants, and is too simple to be modelled. ThreadSanitizer sees through this mutex, and not through the waits of
+/// The machine's own atomics and mutex in every backend: for what lies in constants, and is too
+/// simple to be modelled. ThreadSanitizer sees through this mutex, and not through the waits of
 /// std's.
 pub(crate) mod constant {
     pub(crate) use parking_lot::{Mutex, MutexGuard};
@@ -77,8 +78,8 @@ pub(crate) mod constant {
 /// True while a model checker runs the code: sizes shrink so that rare paths become common.
 pub(crate) const MODEL: bool = cfg!(any(quintet_loom, quintet_shuttle));
 
-/// Loads a number that is only a hint: an old value costs effort and no more. A checker gets the newest, so that its time goes into
-/// what matters.
+/// Loads a number that is only a hint: an old value costs effort and no more. A checker gets the
+/// newest, so that its time goes into what matters.
 #[inline(always)]
 pub(crate) fn load_hint(number: &AtomicUsize) -> usize {
     // ORDERING: Relaxed: a hint.

@@ -64,7 +64,8 @@ impl<T> HandOver<T> {
     }
 }
 
-/// Threads that wait for a change of what a [`Mutex`] guards. Wakes without a reason: wait in a loop over a predicate.
+/// Threads that wait for a change of what a [`Mutex`] guards. Wakes without a reason: wait in a
+/// loop over a predicate.
 #[derive(Debug, Default)]
 pub(crate) struct Condvar(parking_lot::Condvar);
 
@@ -74,7 +75,8 @@ impl Condvar {
         Self(parking_lot::Condvar::new())
     }
 
-    /// Lets go of the lock, waits for a notice or for `longest`, takes the lock again. True if it was the time.
+    /// Lets go of the lock, waits for a notice or for `longest`, takes the lock again. True if it
+    /// was the time.
     pub(crate) fn wait_for<'a, T>(
         &self,
         mut guard: MutexGuard<'a, T>,

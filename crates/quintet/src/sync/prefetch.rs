@@ -4,8 +4,8 @@
 #[inline(always)]
 pub(crate) fn prefetch_write<T>(place: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch of any address is architecturally without effect on the program; older processors take this one for
-    // an instruction that does nothing.
+    // SAFETY: a prefetch of any address is architecturally without effect on the program; older
+    // processors take this one for an instruction that does nothing.
     unsafe {
         std::arch::asm!("prefetchw [{p}]", p = in(reg) place, options(nostack, readonly, preserves_flags));
     }

@@ -7,8 +7,10 @@
 //!   +--------+--------+--------+--------+--------+--------+--------+--------+
 //! ```
 //!
-//! **QD1.** [`Quad::look`] loads each key word once, each load Acquire and of one moment; the four may be of different moments. Both its answers come from the same four words.
-//! **QD2.** No branch depends on the words before the answer: a line that arrives late holds up what follows only where its answer is used.
+//! **QD1.** [`Quad::look`] loads each key word once, each load Acquire and of one moment; the four
+//! may be of different moments. Both its answers come from the same four words.
+//! **QD2.** No branch depends on the words before the answer: a line that arrives late holds up
+//! what follows only where its answer is used.
 //!
 //! | Where | How |
 //! |---|---|
@@ -106,8 +108,10 @@ mod x86 {
     pub(super) unsafe fn look(line: &Quad, sought: u64) -> Look {
         let place = &raw const *line;
         let (a, b): (__m128, __m128);
-        // SAFETY: 32 valid bytes, aligned to 64. Each half of an aligned 16-byte load is one access on every x86-64.
-        // ORDERING: every x86 load is Acquire, and the compiler keeps later accesses behind the block.
+        // SAFETY: 32 valid bytes, aligned to 64. Each half of an aligned 16-byte load is one access
+        // on every x86-64.
+        // ORDERING: every x86 load is Acquire, and the compiler keeps later accesses behind the
+        // block.
         unsafe {
             asm!(
                 "movaps {a}, xmmword ptr [{place}]",

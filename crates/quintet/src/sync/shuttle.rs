@@ -1,4 +1,5 @@
-//! The backend under `--cfg quintet_shuttle`: sequentially consistent, random schedules of many steps.
+//! The backend under `--cfg quintet_shuttle`: sequentially consistent, random schedules of many
+//! steps.
 
 pub(crate) use ::shuttle::hint::spin_loop;
 pub(crate) use ::shuttle::sync::Arc;
@@ -64,7 +65,8 @@ impl<T> HandOver<T> {
     }
 }
 
-/// Threads that wait for a change of what a [`Mutex`] guards. Time does not pass in a model: only a notice ends a wait.
+/// Threads that wait for a change of what a [`Mutex`] guards. Time does not pass in a model: only a
+/// notice ends a wait.
 #[derive(Debug)]
 pub(crate) struct Condvar(::shuttle::sync::Condvar);
 
@@ -105,8 +107,9 @@ macro_rules! const_where_possible {
 }
 pub(crate) use const_where_possible;
 
-/// Runs so many random schedules and as many by priority. The first let threads take turns at every step; the others let one stand still for as
-/// long as the rest need to move, free and fill again what it looks at.
+/// Runs so many random schedules and as many by priority. The first let threads take turns at every
+/// step; the others let one stand still for as long as the rest need to move, free and fill again
+/// what it looks at.
 #[cfg(test)]
 pub(crate) fn schedules(number: usize, check: impl Fn() + Send + Sync + 'static) {
     /// Times that the order of threads changes in a schedule by priority.

@@ -1,23 +1,27 @@
-//! One cache line of a table of items: six tags, a latch and six items; and what writers know of each place besides.
+//! One cache line of a table of items: six tags and six items; and what writers know of each place
+//! besides.
 //!
 //! ```text
 //!   byte 0             12  14  16                                              64
-//!        [ t t t t t t | l | - | item   item   item   item   item   item ]
+//!        [ t t t t t t | - | - | item   item   item   item   item   item ]
 //! ```
 //!
-//! **V1.** Every access to a lane is atomic by itself; a look at all tags at once is one load per tag in no order among
-//! themselves, each an Acquire load. On x86-64 it is one aligned vector load, which the processor does not tear within a lane, written in assembly since
-//! Rust has no atomic vectors.
-//! **V2.** Zero bytes are a line of EMPTY tags and null items. Behind the sixth tag lie the latch, whose states are even (Y3), and a spare that is 0 for ever, and count as nothing: who looks for
-//! [`NO_TAG`] masks them out, and tags of items are odd ([`Six::lanes_of`]). So all [`Lanes`] are lanes of a line.
+//! **V1.** Every access to a lane is atomic by itself; a look at all tags at once is one load per
+//! tag in no order among themselves, each an Acquire load. On x86-64 it is one aligned vector load,
+//! which the processor does not tear within a lane, written in assembly since Rust has no atomic
+//! vectors.
+//! **V2.** Zero bytes are a line of EMPTY tags and null items. Behind the sixth tag lie two spares
+//! that are 0 for ever, and count as nothing: who looks for [`NO_TAG`] masks them out, and tags of
+//! items are odd ([`Six::lanes_of`]). So all [`Lanes`] are lanes of a line.
 
-use super::latch::Latch;
-use super::{AtomicPtr, AtomicU16, AtomicU32, MODEL};
+use super::item_word::ItemWord;
+use super::{AtomicU16, AtomicU32, MODEL};
 
 /// Lanes of a line: fewer under a model checker, so that lines are full sooner.
 pub(crate) const LANES: usize = if MODEL { 2 } else { 6 };
 
-/// log2 of the numbers that a line takes when places are numbered. Those from [`LANES`] on stand for no place.
+/// log2 of the numbers that a line takes when places are numbered. Those from [`LANES`] on stand
+/// for no place.
 pub(crate) const LANE_BITS: u32 = if MODEL { 1 } else { 3 };
 
 /// The tag of a lane that was never used.
@@ -28,9 +32,8 @@ pub(crate) const NO_TAG: u16 = 0;
 #[repr(C, align(64))]
 pub(crate) struct Six {
     tags: [AtomicU16; LANES],
-    latch: Latch,
-    spare: u16,
-    items: [AtomicPtr<()>; LANES],
+    spare: [u16; 2],
+    items: [ItemWord; LANES],
 }
 
 /// What only writers ask for: the whole hash of a place, and the birth of its item.
@@ -77,7 +80,8 @@ impl Lanes {
     pub(crate) fn first_of<T, const N: usize>(self, array: &[T; N]) -> &T {
         const { assert!(N >= LANES && size_of::<T>() % 2 == 0) }
         debug_assert!(!self.is_empty() && self.first() < LANES);
-        // Each lane has two bits, so the first of them is at half the size of an element times its lane: no need to halve and multiply.
+        // Each lane has two bits, so the first of them is at half the size of an element times its
+        // lane: no need to halve and multiply.
         let offset = self.0.trailing_zeros() as usize * (size_of::<T>() / 2);
         debug_assert_eq!(offset, self.first() * size_of::<T>());
         // SAFETY: lanes are of a line (V2), and the array has an element for each.
@@ -98,9 +102,8 @@ impl Six {
     pub(crate) fn new() -> Self {
         Self {
             tags: std::array::from_fn(|_| AtomicU16::new(NO_TAG)),
-            latch: Latch::new(),
-            spare: 0,
-            items: std::array::from_fn(|_| AtomicPtr::new(std::ptr::null_mut())),
+            spare: [0; 2],
+            items: std::array::from_fn(|_| ItemWord::new()),
         }
     }
 
@@ -109,14 +112,8 @@ impl Six {
         &self.tags[lane]
     }
 
-    /// The lock of this line.
     #[inline(always)]
-    pub(crate) fn latch(&self) -> &Latch {
-        &self.latch
-    }
-
-    #[inline(always)]
-    pub(crate) fn item(&self, lane: usize) -> &AtomicPtr<()> {
+    pub(crate) fn item(&self, lane: usize) -> &ItemWord {
         &self.items[lane]
     }
 
@@ -128,11 +125,12 @@ impl Six {
 
     /// The item of the first of some lanes.
     #[inline(always)]
-    pub(crate) fn first_item(&self, lanes: Lanes) -> &AtomicPtr<()> {
+    pub(crate) fn first_item(&self, lanes: Lanes) -> &ItemWord {
         lanes.first_of(&self.items)
     }
 
-    /// The lanes with this tag, which is odd (V1, V2): callers take it from a stored hash, whose lowest bit is set. No branch depends on them.
+    /// The lanes with this tag, which is odd (V1, V2): callers take it from a stored hash, whose
+    /// lowest bit is set. No branch depends on them.
     #[inline(always)]
     pub(crate) fn lanes_of(&self, tag: u16) -> Lanes {
         debug_assert_eq!(tag % 2, 1);
@@ -206,8 +204,8 @@ impl Six {
     #[inline(always)]
     fn look(&self, tag: u16) -> u32 {
         let lanes: u32;
-        // SAFETY: 16 aligned bytes of a valid line are loaded. ORDERING: Acquire: every load of this processor is one, and to the compiler
-        // the block may touch all memory.
+        // SAFETY: 16 aligned bytes of a valid line are loaded. ORDERING: Acquire: every load of
+        // this processor is one, and to the compiler the block may touch all memory.
         unsafe {
             std::arch::asm!(
                 "movd {sought}, {tag:e}",
@@ -261,7 +259,6 @@ mod tests {
         }
         let line = Six::new();
         assert_eq!(list(line.unused()), [0, 1, 2, 3, 4, 5]);
-        line.latch().close();
         for (lane, tag) in [7, u16::MAX, 7, 1 << 15 | 1, 7].into_iter().enumerate() {
             line.tag(lane).store(tag, Ordering::Relaxed);
         }
@@ -269,7 +266,7 @@ mod tests {
         assert_eq!(list(line.lanes_of(u16::MAX)), [1]);
         assert_eq!(list(line.lanes_of(1 << 15 | 1)), [3]);
         assert_eq!(list(line.lanes_of(9)), [0; 0]);
-        assert_eq!(list(line.unused()), [5], "the latch and the spare count as nothing");
+        assert_eq!(list(line.unused()), [5], "the spares count as nothing");
         assert_eq!(list(line.used()), [0, 1, 2, 3, 4]);
         for (tag, lanes) in [(7, vec![0, 2, 4]), (u16::MAX, vec![1]), (9, vec![])] {
             let (same, unused) = line.lanes_of_and_unused(tag);

@@ -1,7 +1,9 @@
 //! One byte for each lane of a [`Quad`](super::quad::Quad): what a lookup asks instead of the line.
 //!
-//! **TG1.** A byte is 0, or the tag of its lane's key, and changes once. Whoever stores it stores the same.
-//! **TG2.** [`Tags::lack`] loads each byte of four neighbours once, in any order. Its order to other accesses is that of a Relaxed load.
+//! **TG1.** A byte is 0, or the tag of its lane's key, and changes once. Whoever stores it stores
+//! the same.
+//! **TG2.** [`Tags::lack`] loads each byte of four neighbours once, in any order. Its order to
+//! other accesses is that of a Relaxed load.
 //!
 //! | Where | How |
 //! |---|---|
@@ -38,7 +40,8 @@ impl Tags {
         self.0[lane].load(Ordering::Relaxed)
     }
 
-    /// True if one of the lines has a lane without a tag, and neither it nor one before it has this tag.
+    /// True if one of the lines has a lane without a tag, and neither it nor one before it has this
+    /// tag.
     #[inline(always)]
     pub(crate) fn lack(lines: &[Self; ASKED], tag: u8) -> bool {
         #[cfg(all(
@@ -69,7 +72,8 @@ mod x86 {
     use std::arch::asm;
     use std::arch::x86_64::*;
 
-    /// See [`Tags::lack`]. May say no where the tag is in one of the lanes behind the first without a tag that belong to the next line.
+    /// See [`Tags::lack`]. May say no where the tag is in one of the lanes behind the first without
+    /// a tag that belong to the next line.
     ///
     /// # Safety
     /// The lines are valid; SSE2 is there.
@@ -96,7 +100,8 @@ mod x86 {
             let zero = _mm_cmpeq_epi8(found, _mm_setzero_si128());
             (_mm_movemask_epi8(same) as u32, _mm_movemask_epi8(zero) as u32)
         };
-        // The lanes up to the first without a tag, and three more: its line is among them. Without such a lane all bits, the one that is always set too.
+        // The lanes up to the first without a tag, and three more: its line is among them. Without
+        // such a lane all bits, the one that is always set too.
         const ALWAYS: u32 = 1 << 19;
         let asked = (zero ^ zero.wrapping_sub(1)).wrapping_mul(8) | 7;
         (same | ALWAYS) & asked == 0

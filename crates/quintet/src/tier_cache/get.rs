@@ -1,11 +1,12 @@
 //! Reading.
 //!
-//! A match of key and place in one 16-byte load is a hit at that instant: no version, no wait. The record then
-//! certifies the value: its generation is the cell's before and after the copy. Only a miss looks at the
-//! control word: it must be unlocked and the same on both sides of the search.
+//! A match of key and place in one 16-byte load is a hit at that instant: no version, no wait. The
+//! record then certifies the value: its generation is the cell's before and after the copy. Only a
+//! miss looks at the control word: it must be unlocked and the same on both sides of the search.
 //!
-//! Tiers are searched from young to old. A key that moves down is linked below before it is unlinked above, so whoever does not find it any more in the one
-//! finds it in the next; one that moves up may be missed, and the control word tells.
+//! Tiers are searched from young to old. A key that moves down is linked below before it is
+//! unlinked above, so whoever does not find it any more in the one finds it in the next; one that
+//! moves up may be missed, and the control word tells.
 
 use super::MapError;
 use super::map::Map;
@@ -31,10 +32,12 @@ enum Scan {
     Stale,
 }
 
-/// Looks a key up. `may_recover`: the caller can write, so it completes a dead owner's work if it has to wait for it.
+/// Looks a key up. `may_recover`: the caller can write, so it completes a dead owner's work if it
+/// has to wait for it.
 ///
-/// The common case, a hit in a base, is small and inlined: what bounds random lookups in a large map is how many of
-/// them the processor has under way at once, hence the number of instructions between their cache misses.
+/// The common case, a hit in a base, is small and inlined: what bounds random lookups in a large
+/// map is how many of them the processor has under way at once, hence the number of instructions
+/// between their cache misses.
 #[inline(always)]
 pub(crate) fn look_up(
     map: &Map<'_>,
@@ -71,15 +74,17 @@ fn look_up_slow(
         let scanned =
             if map.verifies { scan::<true>(map, probe) } else { scan::<false>(map, probe) };
         crash_point!(Point::ReadAgain);
-        // ORDERING: the cell loads are Acquire, and the fence makes the looks at generations so: a scan that saw a store under the word
-        // sees the word locked or one version on. Partner: the Release stores under the word.
+        // ORDERING: the cell loads are Acquire, and the fence makes the looks at generations so: a
+        // scan that saw a store under the word sees the word locked or one version on. Partner: the
+        // Release stores under the word.
         fence(Ordering::Acquire);
         let after = map.memory.control(home);
         let quiet = before == after && before.owner().is_none();
         match (scanned, quiet) {
             (Scan::Hit(found), _) => return Ok(Some(found)),
             (Scan::Nothing, true) => return Ok(None),
-            // Under a quiet word no cell of the bucket names a record that has moved on or is damaged.
+            // Under a quiet word no cell of the bucket names a record that has moved on or is
+            // damaged.
             (Scan::Stale, true) => return Err(MapError::Corrupt("cell without its record")),
             (_, false) => match after.owner() {
                 Some(owner) if may_recover => map.wait_for(owner, &mut wait)?,
@@ -156,11 +161,13 @@ fn scan_bases<const VERIFIES: bool>(map: &Map<'_>, probe: Probe) -> Scan {
     }
 }
 
-// What `scan_members` returns beside a value, which fits two registers: the slice of a hit, or one of these.
+// What `scan_members` returns beside a value, which fits two registers: the slice of a hit, or one
+// of these.
 const NOTHING: u32 = 2;
 const STALE: u32 = 3;
 
-/// The members of the bases as they are now, in the slices `first` to `last` (apart, so that all fits registers).
+/// The members of the bases as they are now, in the slices `first` to `last` (apart, so that all
+/// fits registers).
 #[inline(never)]
 fn scan_members<const VERIFIES: bool>(
     map: &Map<'_>,
@@ -189,8 +196,8 @@ fn certify<const VERIFIES: bool>(map: &Map<'_>, input: InputHash, slice: u32, li
     // ORDERING: Relaxed: certified by the second look below.
     let value = record.value().load(Ordering::Relaxed);
     let whole = !VERIFIES || is_whole(record, input, value, generation);
-    // ORDERING: Acquire fence: if the value came from a later use of the record, the load below sees a later
-    // generation. Partner: the Release fence of `prepare_record`.
+    // ORDERING: Acquire fence: if the value came from a later use of the record, the load below
+    // sees a later generation. Partner: the Release fence of `prepare_record`.
     fence(Ordering::Acquire);
     crash_point!(Point::ReadAgain);
     let again = RecordWord(record.word().load(Ordering::Relaxed));

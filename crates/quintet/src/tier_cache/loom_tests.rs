@@ -1,5 +1,6 @@
-//! The orders that only weak memory breaks: the reader's certificate, the validated miss, the lock, the hand-over to a
-//! recoverer. Small maps; loom runs every interleaving and every allowed reordering within its bound.
+//! The orders that only weak memory breaks: the reader's certificate, the validated miss, the lock,
+//! the hand-over to a recoverer. Small maps; loom runs every interleaving and every allowed
+//! reordering within its bound.
 
 use super::*;
 use crate::sync::{Arc, AtomicBool, Ordering, thread};
@@ -46,13 +47,15 @@ fn model(body: impl Fn() + Sync + Send + 'static) {
     crate::sync::model(2, body);
 }
 
-/// A record is freed, reused for another key and value, while a reader copies it: the value is the key's own or none.
+/// A record is freed, reused for another key and value, while a reader copies it: the value is the
+/// key's own or none.
 #[test]
 fn loom_a_reused_record_is_never_taken_for_the_old_one() {
     reused_record(|map| map);
 }
 
-/// A reader without the quick first look: a record that has moved on is no damage if its bucket's word has moved on too.
+/// A reader without the quick first look: a record that has moved on is no damage if its bucket's
+/// word has moved on too.
 #[test]
 fn loom_a_reused_record_is_no_damage() {
     reused_record(|map| map.verifying());
@@ -114,7 +117,8 @@ fn loom_updates_are_seen_in_order() {
     });
 }
 
-/// A miss is believed only if nobody wrote meanwhile: a key that moves between add and remove of another is no miss.
+/// A miss is believed only if nobody wrote meanwhile: a key that moves between add and remove of
+/// another is no miss.
 #[test]
 fn loom_two_writers_of_one_bucket_exclude_each_other() {
     model(|| {
@@ -131,7 +135,8 @@ fn loom_two_writers_of_one_bucket_exclude_each_other() {
     });
 }
 
-/// A commit that was never completed is rolled forward by whoever meets it, while a reader hits behind it.
+/// A commit that was never completed is rolled forward by whoever meets it, while a reader hits
+/// behind it.
 #[test]
 fn loom_a_survivor_completes_the_dead() {
     model(|| {

@@ -1,12 +1,15 @@
 //! The map below the cache: 64-bit values under hashes of 32 bits, in memory that processes share.
 //!
-//! A key is an [`InputHash`]: a hash and the bucket that follows from it. Adding it gives a [`Token`], the same with the slice it lies in, by which
-//! later operations find it without looking at both. An add has three stages: [`Handle::prepare`] chooses between the slices and asks for the memory,
-//! [`Handle::commit`] writes the entry, and [`Committed::complete`] releases its bucket and hands out what had to leave. [`Handle::add`] does all of
-//! them, [`Handle::add_batch`] for many; with [`Stages`] the first two are done in batches and the third by threads that serve.
+//! A key is an [`InputHash`]: a hash and the bucket that follows from it. Adding it gives a
+//! [`Token`], the same with the slice it lies in, by which later operations find it without looking
+//! at both. An add has three stages: [`Handle::prepare`] chooses between the slices and asks for
+//! the memory, [`Handle::commit`] writes the entry, and [`Committed::complete`] releases its bucket
+//! and hands out what had to leave. [`Handle::add`] does all of them, [`Handle::add_batch`] for
+//! many; with [`Stages`] the first two are done in batches and the third by threads that serve.
 //!
-//! How it works, who may store what, and what happens to the work of a process that is killed: see [the page above](super). What became of each
-//! statement of the design it grew from: see [`seed`](super::seed).
+//! How it works, who may store what, and what happens to the work of a process that is killed: see
+//! [the page above](super). What became of each statement of the design it grew from: see
+//! [`seed`](super::seed).
 //!
 //! # Example
 //!
@@ -74,20 +77,22 @@ pub struct Left {
     pub value: u64,
 }
 
-/// Receives entries that leave. Called without any control word held by the operation that caused it; it must not use
-/// the map, since a waiter that recovers a dead peer may hold words.
+/// Receives entries that leave. Called without any control word held by the operation that caused
+/// it; it must not use the map, since a waiter that recovers a dead peer may hold words.
 pub type Sink<'a> = &'a (dyn Fn(Left) + Sync);
 
 /// What lies above the map and stores more in a record than the map does.
 pub(crate) trait Upper: Sync {
-    /// Frees a record of this generation, and what hangs on it, unless it is free already. Others are told where it is, unless
-    /// the caller `keeps` it for its own next operation.
+    /// Frees a record of this generation, and what hangs on it, unless it is free already. Others
+    /// are told where it is, unless the caller `keeps` it for its own next operation.
     fn free(&self, point: Point, link: Link, keeps: bool) -> Result<(), MapError>;
-    /// A record is about to leave a full window: from now on nobody else delivers it. False if somebody living is delivering it.
+    /// A record is about to leave a full window: from now on nobody else delivers it. False if
+    /// somebody living is delivering it.
     fn claim(&self, seat: u32, link: Link) -> bool;
     /// The record does not leave, or has left.
     fn unclaim(&self, seat: u32, link: Link);
-    /// A dead peer's seat is recovered. `busy`: it was in mid-operation, which is completed or undone.
+    /// A dead peer's seat is recovered. `busy`: it was in mid-operation, which is completed or
+    /// undone.
     fn recovered(&self, seat: u32, busy: bool);
 }
 
@@ -123,8 +128,8 @@ impl<'a> Map<'a> {
         Self { memory, peers, sink: &|_| {}, upper: Some(upper), verifies: false }
     }
 
-    /// The same map for whoever does not trust its memory: a hit verifies the sum of its record, and one that is damaged is
-    /// [`MapError::Corrupt`].
+    /// The same map for whoever does not trust its memory: a hit verifies the sum of its record,
+    /// and one that is damaged is [`MapError::Corrupt`].
     pub fn verifying(self) -> Self {
         Self { verifies: true, ..self }
     }
@@ -146,7 +151,8 @@ impl<'a> Map<'a> {
         for round in 0..2 {
             for number in 0..self.memory.geometry.seats {
                 let seat = self.memory.seat(number)?;
-                // A seat that is still being recovered is not free: its word says so until the last but one store.
+                // A seat that is still being recovered is not free: its word says so until the last
+                // but one store.
                 if seat.owner() == Owner::NOBODY
                     && exchange(Point::Join, seat.owner_word(), Owner::NOBODY.0, me.0)
                 {
@@ -351,7 +357,8 @@ impl<'a> Handle<'a> {
         Prepared::new(&self.map, input, tie)
     }
 
-    /// Second stage: the entry is in the map and can be found; its bucket stays held until the third.
+    /// Second stage: the entry is in the map and can be found; its bucket stays held until the
+    /// third.
     pub fn commit(
         &mut self,
         prepared: Prepared,
@@ -370,7 +377,8 @@ impl<'a> Handle<'a> {
         Ok(self.commit(prepared, value)?.complete())
     }
 
-    /// Prepares all, then commits and completes each in turn: the buckets are on their way while the first is added.
+    /// Prepares all, then commits and completes each in turn: the buckets are on their way while
+    /// the first is added.
     pub fn add_batch(&mut self, entries: &[(InputHash, u64)]) -> Vec<Result<Token, MapError>> {
         let prepared: Vec<_> = entries.iter().map(|(input, _)| self.prepare(*input)).collect();
         let values = entries.iter().map(|(_, value)| *value);
@@ -391,7 +399,8 @@ impl<'a> Handle<'a> {
         Ok(probe.input.augment(slice))
     }
 
-    /// Stores a value, whether the key is present or not: in the first tier, and nowhere else afterwards.
+    /// Stores a value, whether the key is present or not: in the first tier, and nowhere else
+    /// afterwards.
     pub fn set(&mut self, input: InputHash, value: u64) -> Result<Token, MapError> {
         self.begin()?;
         self.map.verify(input)?;
@@ -402,12 +411,14 @@ impl<'a> Handle<'a> {
         Ok(input.augment(slice))
     }
 
-    /// Moves a key that is present to the next older tier. It is found at every instant. [`MapError::NotFound`] if it lies in the last one.
+    /// Moves a key that is present to the next older tier. It is found at every instant.
+    /// [`MapError::NotFound`] if it lies in the last one.
     pub fn demote(&mut self, input: InputHash) -> Result<(), MapError> {
         self.shift(input, Way::Down)
     }
 
-    /// Moves a key that is present in an older tier to the first. [`MapError::NotFound`] if it lies there already.
+    /// Moves a key that is present in an older tier to the first. [`MapError::NotFound`] if it lies
+    /// there already.
     pub fn promote(&mut self, input: InputHash) -> Result<(), MapError> {
         self.shift(input, Way::Up)
     }

@@ -7,9 +7,10 @@
 //! | `records` | [`RECORD_WORDS`] each | word, input hash, value, tick |
 //! | `seats` | [`SEAT_WORDS`] each | owner, recovery lock, intent |
 //!
-//! Instead of wrapping around, the cells of a tier end with window − 1 positions that are nobody's home. The tiers follow one another, the
-//! youngest first: bucket b of tier t has its home at position t × (buckets + window − 1) + b, and one control word for all tiers.
-//! Every index read from memory is checked here; the arrays never move and hold no addresses.
+//! Instead of wrapping around, the cells of a tier end with window − 1 positions that are nobody's
+//! home. The tiers follow one another, the youngest first: bucket b of tier t has its home at
+//! position t × (buckets + window − 1) + b, and one control word for all tiers. Every index read
+//! from memory is checked here; the arrays never move and hold no addresses.
 
 use super::MapError;
 use super::plan::{MAX_WRITES, Plan, Write};
@@ -31,7 +32,8 @@ pub(crate) const MAX_HELD: usize = 6;
 pub const RECORD_WORDS: usize = 4;
 /// Words of a seat, padded to whole cache lines.
 pub const SEAT_WORDS: usize = 128;
-/// Words of a bucket's book, in a map below a cache with a store: watermark, last version, lease, not used.
+/// Words of a bucket's book, in a map below a cache with a store: watermark, last version, lease,
+/// not used.
 pub(crate) const BOOK_WORDS: usize = 4;
 /// Tiers that a seat can count apart.
 pub const MAX_TIERS: usize = 4;
@@ -123,7 +125,8 @@ const HOLE: usize = WORDS + ROOM_HELD;
 const KILL: usize = HOLE + 3;
 const OUT: usize = KILL + 1;
 const WRITES: usize = OUT + 1;
-/// Entries that operations of this seat added, less those they took away; and what it will be after the planned one.
+/// Entries that operations of this seat added, less those they took away; and what it will be after
+/// the planned one.
 const COUNT: usize = WRITES + 5 * ROOM_WRITES;
 const NEXT_COUNT: usize = COUNT + 1;
 /// The same for the tiers but the first, 32 bits each, and what they will be.
@@ -140,8 +143,8 @@ const KILLS: u64 = 1 << 11;
 const LEAVES: u64 = 1 << 12;
 
 impl<'a> Memory<'a> {
-    /// Views arrays of these sizes. The records have as many words each as their array's length says, a power of two; there are as many tiers as the
-    /// cells say.
+    /// Views arrays of these sizes. The records have as many words each as their array's length
+    /// says, a power of two; there are as many tiers as the cells say.
     pub(crate) fn new(
         geometry: Geometry,
         controls: &'a [AtomicU64],
@@ -187,7 +190,8 @@ impl<'a> Memory<'a> {
 
     /// The last version that a bucket gave out.
     pub(crate) fn last_version(&self, bucket: u32) -> u64 {
-        // ORDERING: Acquire; partner: the Release store of whoever gave it out under the control word.
+        // ORDERING: Acquire; partner: the Release store of whoever gave it out under the control
+        // word.
         self.book(bucket).map_or(0, |book| book[LAST_VERSION].load(Ordering::Acquire))
     }
 
@@ -227,7 +231,8 @@ impl<'a> Memory<'a> {
         self.cells.get(entry).map_or(Cell::EMPTY, |cell| Cell::from_words(cell.load()))
     }
 
-    /// The slice at whose `position` the first word is `word` under `mask`; the cells of both slices lie side by side.
+    /// The slice at whose `position` the first word is `word` under `mask`; the cells of both
+    /// slices lie side by side.
     #[inline(always)]
     pub(crate) fn select(&self, position: usize, mask: u64, word: u64) -> Option<Selected> {
         let both: &[AtomicPair; 2] =
@@ -252,7 +257,8 @@ impl<'a> Memory<'a> {
         self.select(home, Cell::KEY_AND_BASE, base)?.second().map(Link::from_word)
     }
 
-    /// The first member of a key's bucket with its hash, in the slices `first` to `last`, and its slice.
+    /// The first member of a key's bucket with its hash, in the slices `first` to `last`, and its
+    /// slice.
     #[inline(always)]
     pub(crate) fn member(&self, input: InputHash, first: u32, last: u32) -> Option<(u32, Link)> {
         let (home, hash) = (input.bucket() as usize, input.hash());
@@ -281,7 +287,8 @@ impl<'a> Memory<'a> {
         None
     }
 
-    /// What a member of a key's bucket names, if one has its hash. Apart: a few lookups in a hundred come here.
+    /// What a member of a key's bucket names, if one has its hash. Apart: a few lookups in a
+    /// hundred come here.
     #[inline(never)]
     pub(crate) fn member_link(&self, input: InputHash) -> Option<Link> {
         self.member(input, 0, 1).map(|(_, link)| link)
@@ -362,7 +369,8 @@ impl<'a> Record<'a> {
 
     #[inline(always)]
     pub(crate) fn state(self) -> RecordWord {
-        // ORDERING: Acquire: the payload is read behind it. Partner: the exchange that prepared the record.
+        // ORDERING: Acquire: the payload is read behind it. Partner: the exchange that prepared the
+        // record.
         RecordWord(self.0[0].load(Ordering::Acquire))
     }
 
@@ -513,7 +521,8 @@ impl<'a> Seat<'a> {
         }
     }
 
-    /// What operations of this seat added to a tier, less what they took away from it; not of the first.
+    /// What operations of this seat added to a tier, less what they took away from it; not of the
+    /// first.
     pub(crate) fn count_in(self, tier: usize) -> u32 {
         let at = tier - 1;
         (self.load(TIERS + at / 2) >> (32 * (at % 2))) as u32
@@ -570,7 +579,8 @@ impl Heap {
         Self::try_with_tiers(geometry, 1)
     }
 
-    /// Allocates an empty map with so many tiers, each with the buckets of the geometry; at most [`MAX_TIERS`].
+    /// Allocates an empty map with so many tiers, each with the buckets of the geometry; at most
+    /// [`MAX_TIERS`].
     pub fn try_with_tiers(geometry: Geometry, tiers: usize) -> Result<Self, AllocError> {
         let pages = Pages::default();
         if !AtomicPair::supported() || !(1..=MAX_TIERS).contains(&tiers) {

@@ -1,4 +1,5 @@
-//! One writing operation, store by store. The numbers are the steps of the room's page.
+//! One writing operation, store by store: the order that `models/tier/STEPS.md` of the repository
+//! gives and its model checks.
 
 use super::MapError;
 use super::map::{Handle, Left, Map};
@@ -49,7 +50,8 @@ impl Default for Frame {
 const MAX_ATTEMPTS: usize = 64;
 
 impl<'a> Handle<'a> {
-    /// Steps 1 to 14: after it the operation has taken effect, its words still held. On an error it has none.
+    /// Steps 1 to 14: after it the operation has taken effect, its words still held. On an error it
+    /// has none.
     pub(crate) fn write(
         &mut self,
         probe: Probe,
@@ -92,8 +94,9 @@ impl<'a> Handle<'a> {
             }
         };
         self.frame.new = Some(link);
-        // ORDERING: Release fence: whoever reads a word of the new payload and then passes its own Acquire fence also
-        // sees that the generation has moved on. Partner: the fence in `look_up`.
+        // ORDERING: Release fence: whoever reads a word of the new payload and then passes its own
+        // Acquire fence also sees that the generation has moved on. Partner: the fence in
+        // `look_up`.
         fence(Ordering::Release);
         store_payload(record.input(), input.word());
         store_payload(record.value(), value);
@@ -102,7 +105,8 @@ impl<'a> Handle<'a> {
         Ok(link)
     }
 
-    /// Names a free record in the intent, then takes it. The cursor is a hint, the record's word decides.
+    /// Names a free record in the intent, then takes it. The cursor is a hint, the record's word
+    /// decides.
     fn take_record(&mut self) -> Result<Option<(Link, Record<'a>)>, MapError> {
         let memory = self.map.memory;
         let seat = memory.seat(self.number)?;
@@ -149,7 +153,7 @@ impl<'a> Handle<'a> {
             self.lock_wanted()?;
             let held = &self.frame.words[..self.frame.held];
             let (seen, into) = (&mut self.seen, &mut self.frame.plan);
-            match plan(memory, held, probe, task, judge, self.tick, seen, into) {
+            match plan(&memory, held, probe, task, judge, self.tick, seen, into) {
                 Err(Stop::Nothing(error)) => return Err(error),
                 Err(Stop::Need(word)) => self.want(word),
                 Err(Stop::Crowded(word)) => {
@@ -158,7 +162,8 @@ impl<'a> Handle<'a> {
                     self.frame.words[1] = home.max(word);
                     self.frame.wanted = 2;
                 }
-                // Somebody is delivering it: its departure is theirs. Then it is gone, or may leave here.
+                // Somebody is delivering it: its departure is theirs. Then it is gone, or may leave
+                // here.
                 Ok(()) if !self.claim_leaver() => {
                     self.release_all(Point::Relock);
                     wait.pause()?;
@@ -263,7 +268,8 @@ impl<'a> Handle<'a> {
         }
     }
 
-    /// Steps 12 to 14. A cell that is not as planned although its word is held was written by no operation.
+    /// Steps 12 to 14. A cell that is not as planned although its word is held was written by no
+    /// operation.
     pub(crate) fn carry_out(&mut self) -> Result<u32, MapError> {
         let memory = self.map.memory;
         let mut intact = true;
@@ -308,7 +314,8 @@ impl<'a> Handle<'a> {
         self.release_all(Point::Release);
         let out = self.frame.plan.out;
         let map = self.map;
-        // Runs on return and if the sink unwinds: the departed record is freed once, the seat is usable again.
+        // Runs on return and if the sink unwinds: the departed record is freed once, the seat is
+        // usable again.
         struct Finish<'f, 'a>(&'f mut Handle<'a>, Option<Link>);
         impl Drop for Finish<'_, '_> {
             fn drop(&mut self) {
@@ -375,7 +382,8 @@ impl Map<'_> {
         Ok(())
     }
 
-    /// Hands a record that left to the sink. What lies above lets only go what nobody wants delivered.
+    /// Hands a record that left to the sink. What lies above lets only go what nobody wants
+    /// delivered.
     pub(crate) fn deliver(&self, link: Link) {
         if self.upper.is_some() {
             return;

@@ -1,12 +1,15 @@
-//! What an operation will store, in which order, and what is asked for: the plan and the task. [`planner`](super::planner) makes the one of the other.
+//! What an operation will store, in which order, and what is asked for: the plan and the task.
+//! [`planner`](super::planner) makes the one of the other.
 
 use super::MapError;
 use super::memory::MAX_TIERS;
 use super::word::{Cell, Link};
 
-/// Cell stores of the longest plan: five bases yield (two stores each), two at home, three unlink an older copy; in a tier below up to four more.
+/// Cell stores of the longest plan: five bases yield (two stores each), two at home, three unlink
+/// an older copy; in a tier below up to four more.
 pub(crate) const MAX_WRITES: usize = 20;
-/// Elements whose tier a plan can change: one for each tier, one that comes, one that leaves, one that is replaced.
+/// Elements whose tier a plan can change: one for each tier, one that comes, one that leaves, one
+/// that is replaced.
 pub(super) const MAX_SHIFTS: usize = MAX_TIERS + 4;
 /// One cell store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -127,14 +130,15 @@ pub(crate) enum Task {
     Update { new: Link },
     /// Unlink the key.
     Remove,
-    /// Link the record, whether the key is present or not, as far as that is wanted. `spare`: nothing may leave for it; who would have
-    /// to is told with the error.
+    /// Link the record, whether the key is present or not, as far as that is wanted. `spare`:
+    /// nothing may leave for it; who would have to is told with the error.
     Place { new: Link, tie: u32, want: Want, spare: bool },
     /// Unlink the key if its record is as wanted.
     Take { want: Want },
     /// Only hold the bucket of a key that is present.
     Hold,
-    /// Move the key a tier down or to the first, with its record; only if it lies in the tier `from`, where that is given. `spare`: as above.
+    /// Move the key a tier down or to the first, with its record; only if it lies in the tier
+    /// `from`, where that is given. `spare`: as above.
     Move { way: Way, from: Option<usize>, tie: u32, spare: bool },
 }
 
@@ -169,7 +173,8 @@ pub(crate) enum Verdict {
     Outlived,
 }
 
-/// Tells whether a record with the right hash is the key's. Asked under the control word of its bucket.
+/// Tells whether a record with the right hash is the key's. Asked under the control word of its
+/// bucket.
 pub(crate) type Judge<'j> = &'j dyn Fn(Link) -> Verdict;
 
 /// Why there is no plan (yet).

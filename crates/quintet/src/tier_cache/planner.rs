@@ -1,16 +1,22 @@
 //! The planner: reads cells, stores nothing, and yields the ordered cell stores of one operation.
 //!
-//! **P1.** It relies on a cell only if the control word that guards it is held: a base and its members are guarded by the
-//! word of the base's bucket. All else is a hint: an empty cell is proved by the exchange that fills it,
-//! a foreign member makes the planner ask for the word of its base ([`Stop::Need`]) and start anew.
+//! **P1.** It relies on a cell only if the control word that guards it is held: a base and its
+//! members are guarded by the word of the base's bucket. All else is a hint: an empty cell is
+//! proved by the exchange that fills it, a foreign member makes the planner ask for the word of its
+//! base ([`Stop::Need`]) and start anew.
 //! **P2.** At most one hole, and it is the first store of the plan.
 //! **P3.** Within one plan a cell never returns to an earlier content: a redo compares with `old`.
-//! **P4.** Each element is present in a findable cell after every prefix of the stores (far end first).
+//! **P4.** Each element is present in a findable cell after every prefix of the stores (far end
+//! first).
 //! **P5.** At most one element leaves, at most [`MAX_HELD`] words are held.
-//! **P6.** A home, a base, a window are positions of one tier; the word that guards them is their bucket's, the same in every tier.
-//! **P7.** What leaves the window of a tier is linked in the tier below before it is unlinked above, and leaves the map only from the last tier, or where the words or
-//! stores of one plan do not suffice. Below the first tier nobody else's members yield, but for the one that sits in the home cell.
-//! **P8.** The older copy of a key that is set or promoted is never a victim of the moves that its own plan causes.
+//! **P6.** A home, a base, a window are positions of one tier; the word that guards them is their
+//! bucket's, the same in every tier.
+//! **P7.** What leaves the window of a tier is linked in the tier below before it is unlinked
+//! above, and leaves the map only from the last tier, or where the words or stores of one plan do
+//! not suffice. Below the first tier nobody else's members yield, but for the one that sits in the
+//! home cell.
+//! **P8.** The older copy of a key that is set or promoted is never a victim of the moves that its
+//! own plan causes.
 //!
 //! A cell is read once per plan; what the plan stores is seen by its later reads.
 
@@ -22,7 +28,8 @@ use super::plan::{
 use super::word::{Cbits, Cell, Link, Probe};
 use crate::sync::Ordering;
 
-/// Stores that link an element in the tier below: two at home, two of the base whose member is usurped there.
+/// Stores that link an element in the tier below: two at home, two of the base whose member is
+/// usurped there.
 const WRITES_BELOW: usize = 4;
 /// Stores that unlink an element.
 const WRITES_UNLINK: usize = 3;
@@ -31,14 +38,16 @@ pub(crate) const MAX_HOPS: usize = 4;
 
 type Step<T> = Result<T, Stop>;
 
-/// What an earlier read of this plan saw, or a store of this plan left, as words: they stay in registers.
+/// What an earlier read of this plan saw, or a store of this plan left, as words: they stay in
+/// registers.
 pub(crate) type Seen = Vec<(usize, (u64, u64))>;
 
 /// Not being delivered already, and ticks since the last use: the greatest leaves first.
 type Rank = (bool, u32);
 
-struct Planner<'p> {
-    memory: Memory<'p>,
+/// `SINGLE`: there is one tier, and nothing is computed for others.
+struct Planner<'p, const SINGLE: bool> {
+    memory: &'p Memory<'p>,
     held: &'p [u32],
     now: u32,
     plan: &'p mut Plan,
@@ -57,9 +66,27 @@ struct Planner<'p> {
 const MAX_MOVES: usize = MAX_HOPS + 1 + MAX_TIERS;
 
 /// Plans `task` for the key of `probe` with the words `held`, into `plan`.
+#[inline(always)]
 #[allow(clippy::too_many_arguments)] // what the planner reads, what it is asked, where the answer goes
 pub(crate) fn plan(
-    memory: Memory<'_>,
+    memory: &Memory<'_>,
+    held: &[u32],
+    probe: Probe,
+    task: Task,
+    judge: Judge<'_>,
+    now: u32,
+    seen: &mut Seen,
+    plan: &mut Plan,
+) -> Step<()> {
+    match memory.tiers() {
+        1 => plan_in::<true>(memory, held, probe, task, judge, now, seen, plan),
+        _ => plan_in::<false>(memory, held, probe, task, judge, now, seen, plan),
+    }
+}
+
+#[allow(clippy::too_many_arguments)] // as above
+fn plan_in<const SINGLE: bool>(
+    memory: &Memory<'_>,
     held: &[u32],
     probe: Probe,
     task: Task,
@@ -76,13 +103,14 @@ pub(crate) fn plan(
         Task::Add { tie, .. } | Task::Place { tie, .. } | Task::Move { tie, .. } => tie,
         _ => 0,
     };
+    let old = None;
     let mut planner =
-        Planner { memory, held, now, plan, seen, spare, tie, moving, moves, old: None, owed };
+        Planner::<SINGLE> { memory, held, now, plan, seen, spare, tie, moving, moves, old, owed };
     let found = planner.find(probe, judge);
     let present = found.filter(|place| place.verdict == Verdict::Present);
     if let Some(place) = found {
         planner.plan.found = Some((place.link, place.verdict));
-        planner.plan.tier = memory.tier_of(place.home);
+        planner.plan.tier = planner.tier_of(place.home);
     }
     let (absent, exists) = (Stop::Nothing(MapError::NotFound), Stop::Nothing(MapError::Exists));
     let is = |want: Link| found.is_some_and(|place| place.link == want);
@@ -93,7 +121,7 @@ pub(crate) fn plan(
         (Task::Remove | Task::Take { want: Want::Any }, Some(place)) => planner.take(place),
         (Task::Take { want: Want::Exactly(link) }, Some(place)) if is(link) => planner.take(place),
         (Task::Move { from: Some(tier), .. }, Some(place))
-            if memory.tier_of(place.home) != tier =>
+            if planner.tier_of(place.home) != tier =>
         {
             Err(absent)
         }
@@ -126,11 +154,32 @@ struct Found {
     verdict: Verdict,
 }
 
-impl Planner<'_> {
+impl<const SINGLE: bool> Planner<'_, SINGLE> {
+    #[inline(always)]
+    fn tiers(&self) -> usize {
+        if SINGLE { 1 } else { self.memory.tiers() }
+    }
+
+    #[inline(always)]
+    fn tier_of(&self, position: usize) -> usize {
+        if SINGLE { 0 } else { self.memory.tier_of(position) }
+    }
+
+    #[inline(always)]
+    fn bucket_of(&self, position: usize) -> u32 {
+        (if SINGLE { position } else { self.memory.bucket_of(position) }) as u32
+    }
+
+    #[inline(always)]
+    fn home(&self, tier: usize, bucket: u32) -> usize {
+        if SINGLE { bucket as usize } else { self.memory.home(tier, bucket) }
+    }
+
+    #[inline(always)]
     fn place(&mut self, probe: Probe, found: Option<Found>, task: Task) -> Step<()> {
         let Task::Place { new, .. } = task else { return Ok(()) };
         match found {
-            Some(place) if self.memory.tier_of(place.home) > 0 => self.renew(probe, place, new),
+            Some(place) if self.tier_of(place.home) > 0 => self.renew(probe, place, new),
             Some(place) => self.replace(place, new),
             None => self.add(probe, new),
         }
@@ -153,37 +202,37 @@ impl Planner<'_> {
         self.add(probe, new)?;
         let place = self.locate(place)?;
         self.plan.kill = Some(place.link);
-        self.note_shift(place.link, Some(self.memory.tier_of(place.home)), None);
+        self.note_shift(place.link, Some(self.tier_of(place.home)), None);
         self.unlink(place.slice, place.home, place.offset)
     }
 
     /// Moves a key with its record: linked there, then unlinked here.
     fn shift(&mut self, probe: Probe, place: Found, way: Way) -> Step<()> {
-        let (tier, link) = (self.memory.tier_of(place.home), place.link);
+        let (tier, link) = (self.tier_of(place.home), place.link);
         let (to, hops) = match way {
             Way::Down => (tier + 1, 0),
             Way::Up => (0, MAX_HOPS),
         };
-        if to == tier || to >= self.memory.tiers() {
+        if to == tier || to >= self.tiers() {
             return Err(Stop::Nothing(MapError::NotFound));
         }
         if way == Way::Up {
             self.old = Some(link);
         }
-        let home = self.memory.home(to, probe.input.bucket());
+        let home = self.home(to, probe.input.bucket());
         let slice = self.lighter_slice(home, self.tie);
         self.insert(slice, home, probe.input.hash(), link, hops)?;
         let place = if way == Way::Up { self.locate(place)? } else { place };
-        self.note_shift(link, Some(self.memory.tier_of(place.home)), Some(to));
+        self.note_shift(link, Some(self.tier_of(place.home)), Some(to));
         self.plan.slice = slice;
         self.unlink(place.slice, place.home, place.offset)
     }
 
     /// Where the older copy is after the moves that the plan has caused.
     fn locate(&mut self, place: Found) -> Step<Found> {
-        let bucket = self.memory.bucket_of(place.home) as u32;
-        for tier in 1..self.memory.tiers() {
-            let home = self.memory.home(tier, bucket);
+        let bucket = self.bucket_of(place.home);
+        for tier in 1..self.tiers() {
+            let home = self.home(tier, bucket);
             for slice in 0..2 {
                 let mut offsets = self.offsets(slice, home);
                 while offsets != 0 {
@@ -201,6 +250,7 @@ impl Planner<'_> {
     }
 
     /// Bit i: an element of the bucket at offset i, the base included. 0 if there is no base.
+    #[inline(always)]
     fn offsets(&mut self, slice: u32, home: usize) -> u64 {
         let base = self.cell(self.memory.at(slice, home));
         match base.cbits.is_base() {
@@ -209,8 +259,9 @@ impl Planner<'_> {
         }
     }
 
+    #[inline(always)]
     fn note_shift(&mut self, link: Link, from: Option<usize>, to: Option<usize>) {
-        if self.memory.tiers() > 1 && self.plan.shifted < MAX_SHIFTS {
+        if self.tiers() > 1 && self.plan.shifted < MAX_SHIFTS {
             let tier = |tier: Option<usize>| tier.map(|tier| tier as u8);
             self.plan.shifts[self.plan.shifted] = Shift { link, from: tier(from), to: tier(to) };
             self.plan.shifted += 1;
@@ -221,7 +272,7 @@ impl Planner<'_> {
         let entry = self.memory.at(place.slice, place.home + place.offset);
         let cell = self.cell(entry);
         self.memory.expect_record(cell.link);
-        let tier = Some(self.memory.tier_of(place.home));
+        let tier = Some(self.tier_of(place.home));
         self.note_shift(cell.link, tier, None);
         self.note_shift(new, None, tier);
         self.plan.link = true;
@@ -232,7 +283,7 @@ impl Planner<'_> {
 
     fn take(&mut self, place: Found) -> Step<()> {
         self.memory.expect_record(place.link);
-        self.note_shift(place.link, Some(self.memory.tier_of(place.home)), None);
+        self.note_shift(place.link, Some(self.tier_of(place.home)), None);
         self.plan.kill = Some(place.link);
         self.plan.slice = place.slice;
         self.unlink(place.slice, place.home, place.offset)
@@ -277,12 +328,12 @@ impl Planner<'_> {
 
     /// The word of the bucket whose home is at `position` is held, or there is room for it.
     fn can_guard(&self, position: usize) -> bool {
-        let bucket = self.memory.bucket_of(position) as u32;
+        let bucket = self.bucket_of(position);
         self.held.contains(&bucket) || self.held.len() < MAX_HELD
     }
 
     fn guard(&self, position: usize) -> Step<()> {
-        let bucket = self.memory.bucket_of(position) as u32;
+        let bucket = self.bucket_of(position);
         match (self.held.contains(&bucket), self.held.len() < MAX_HELD) {
             (true, _) => Ok(()),
             (false, true) => Err(Stop::Need(bucket)),
@@ -290,18 +341,25 @@ impl Planner<'_> {
         }
     }
 
-    /// Where the key lies, young tiers first: several with equal hashes may, and the judge tells them apart. A token names a slice of the first tier only.
+    /// Where the key lies, young tiers first: several with equal hashes may, and the judge tells
+    /// them apart. A token names a slice of the first tier only.
     fn find(&mut self, probe: Probe, judge: Judge<'_>) -> Option<Found> {
         let found = self.find_in(0, probe, judge);
-        if found.is_some() || self.memory.tiers() == 1 {
+        if SINGLE || found.is_some() {
             return found;
         }
         let both = Probe::from(probe.input);
-        (1..self.memory.tiers()).find_map(|tier| self.find_in(tier, both, judge))
+        (1..self.tiers()).find_map(|tier| self.find_older(tier, both, judge))
     }
 
+    #[inline(never)]
+    fn find_older(&mut self, tier: usize, probe: Probe, judge: Judge<'_>) -> Option<Found> {
+        self.find_in(tier, probe, judge)
+    }
+
+    #[inline(always)]
     fn find_in(&mut self, tier: usize, probe: Probe, judge: Judge<'_>) -> Option<Found> {
-        let home = self.memory.home(tier, probe.input.bucket());
+        let home = self.home(tier, probe.input.bucket());
         let key = probe.input.hash();
         for slice in probe.first..=probe.last {
             let mut members = self.offsets(slice, home);
@@ -361,8 +419,9 @@ impl Planner<'_> {
         (!claimed, self.age(link))
     }
 
-    /// Position and base of the member in the window of `base` that leaves first, if it leaves before `than`; of equals
-    /// an own member first, then the nearest. Foreign ones only while `foreign` is set and their word can be had.
+    /// Position and base of the member in the window of `base` that leaves first, if it leaves
+    /// before `than`; of equals an own member first, then the nearest. Foreign ones only while
+    /// `foreign` is set and their word can be had.
     fn oldest(
         &mut self,
         slice: u32,
@@ -393,11 +452,11 @@ impl Planner<'_> {
 
     /// An element of the bucket at `home` leaves its window: to the tier below, or the map (P7).
     fn leave(&mut self, home: usize, element: Cell) -> Step<()> {
-        let (tier, link) = (self.memory.tier_of(home), element.link);
+        let (tier, link) = (self.tier_of(home), element.link);
         if self.old == Some(link) {
             return Err(Stop::Nothing(MapError::Corrupt("the older copy leaves")));
         }
-        if tier + 1 < self.memory.tiers() && self.owed + WRITES_BELOW <= MAX_WRITES {
+        if tier + 1 < self.tiers() && self.owed + WRITES_BELOW <= MAX_WRITES {
             let below = home + self.memory.geometry.positions();
             let slice = self.lighter_slice(below, self.tie);
             let first = self.cell(self.memory.at(slice, below));
@@ -414,8 +473,8 @@ impl Planner<'_> {
         if self.spare { Err(Stop::Nothing(MapError::Full)) } else { Ok(()) }
     }
 
-    /// Lets the element at `position`, a member of somebody else, move within its own window. Afterwards the cell
-    /// still holds the old copy, unlisted, and may be overwritten.
+    /// Lets the element at `position`, a member of somebody else, move within its own window.
+    /// Afterwards the cell still holds the old copy, unlisted, and may be overwritten.
     fn vacate(&mut self, slice: u32, position: usize, hops: usize) -> Step<()> {
         let entry = self.memory.at(slice, position);
         let element = self.cell(entry);
@@ -457,7 +516,8 @@ impl Planner<'_> {
         self.store(base_entry, base_cell.with_bits(bits))
     }
 
-    /// The element takes the home cell; whoever was there moves on. With `hops`, members of others may have to.
+    /// The element takes the home cell; whoever was there moves on. With `hops`, members of others
+    /// may have to.
     fn insert(&mut self, slice: u32, home: usize, key: u32, new: Link, hops: usize) -> Step<()> {
         let entry = self.memory.at(slice, home);
         let first = self.cell(entry);
@@ -498,14 +558,16 @@ impl Planner<'_> {
         self.store(entry, base(bits))
     }
 
-    /// The home cell is taken by the older copy, which has nowhere to go in its own window: whoever was to come here goes on (P8).
+    /// The home cell is taken by the older copy, which has nowhere to go in its own window: whoever
+    /// was to come here goes on (P8).
     fn is_stuck(&mut self, slice: u32, home: usize, first: Cell) -> bool {
         let back = first.cbits.back().filter(|back| *back <= home);
         self.old == Some(first.link)
             && back.is_none_or(|back| self.free_cell(slice, home - back).is_none())
     }
 
-    /// Unlinks the element at `offset`; the farthest member takes its cell, so that the bucket stays short.
+    /// Unlinks the element at `offset`; the farthest member takes its cell, so that the bucket
+    /// stays short.
     fn unlink(&mut self, slice: u32, home: usize, offset: usize) -> Step<()> {
         let base_entry = self.memory.at(slice, home);
         let base = self.cell(base_entry);

@@ -9,12 +9,28 @@
 //!            DONE ── release ── deliver ── IDLE ┴──────────────┘
 //! ```
 //!
-//! **V1.** One recoverer at a time: the seat's recovery word names the *process* that recovers, and is taken over
-//! on proof of that process's death.
+//! | Step | What |
+//! |---|---|
+//! | R1 | take the seat's recovery word, or take it over from a process that is proved dead |
+//! | R2 | look at the seat's owner again: if it is another, go to R12 |
+//! | R3 | PLANNED: SEALED if the hole has its content, else OPEN |
+//! | R4 | store what R3 decided |
+//! | R5 | SEALED: every cell that still has its old content gets its new one, in order |
+//! | R6 | the new record becomes live, the one it replaces is killed |
+//! | R7 | DONE |
+//! | R8 | OPEN: free the record that was prepared |
+//! | R9 | release every listed control word that names this seat |
+//! | R10 | DONE: deliver what leaves, and kill it; then IDLE |
+//! | R11 | the seat is nobody's |
+//! | R12 | give the recovery word back |
+//!
+//! **V1.** One recoverer at a time: the seat's recovery word names the *process* that recovers, and
+//! is taken over on proof of that process's death.
 //! **V2.** After taking it the seat's owner is read again: somebody may have been faster.
-//! **V3.** Each decision is stored as a phase before anything is freed or released, so that a second
-//! recoverer decides the same.
-//! **V4.** A control word is released only if it still names the dead seat; its owner is never replaced.
+//! **V3.** Each decision is stored as a phase before anything is freed or released, so that a
+//! second recoverer decides the same.
+//! **V4.** A control word is released only if it still names the dead seat; its owner is never
+//! replaced.
 //! **V5.** The seat becomes free last but one: nobody joins a seat that is not repaired.
 
 use super::MapError;

@@ -62,8 +62,9 @@ impl Peers for Segment {
     }
 }
 
-/// Lets `repair` find a segment in order if the machine restarted since it was last used. Whoever comes first repairs; the others wait
-/// and find it done. A process takes a slot of the segment only for that, and when it first writes.
+/// Lets `repair` find a segment in order if the machine restarted since it was last used. Whoever
+/// comes first repairs; the others wait and find it done. A process takes a slot of the segment
+/// only for that, and when it first writes.
 pub(super) fn settle(
     segment: &Segment,
     repair: impl FnOnce() -> Result<(), OpenError>,
@@ -74,7 +75,8 @@ pub(super) fn settle(
     let _turn = segment.repair_turn()?;
     if segment.is_from_another_boot() {
         Segment::me(segment)?;
-        // Somebody who cannot tell which boot this is may be at work already: then it is of this one.
+        // Somebody who cannot tell which boot this is may be at work already: then it is of this
+        // one.
         if segment.is_alone() {
             let repaired = repair();
             if segment.is_alone() {
@@ -86,7 +88,8 @@ pub(super) fn settle(
     Ok(())
 }
 
-/// Cells are read and written as one: not on every machine, and not everywhere in memory that may only be read.
+/// Cells are read and written as one: not on every machine, and not everywhere in memory that may
+/// only be read.
 pub(super) fn verify_machine(segment: &Segment) -> Result<(), OpenError> {
     let shared = MODEL || !SHARED || AtomicPair::can_be_shared(segment.is_writable());
     if shared { Ok(()) } else { Err(SegmentError::Unsupported.into()) }

@@ -1,5 +1,5 @@
-//! Whole operations under shuttle: many schedules of many steps, on a map so small that every add collides, usurps or
-//! drives somebody out.
+//! Whole operations under shuttle: many schedules of many steps, on a map so small that every add
+//! collides, usurps or drives somebody out.
 
 use super::*;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Ordering, schedules, thread};
@@ -90,7 +90,8 @@ fn shuttle_tier_writers_in_overlapping_windows() {
     });
 }
 
-/// A writer dies with its bucket held; two others need it at the same time, and a third only reads behind it.
+/// A writer dies with its bucket held; two others need it at the same time, and a third only reads
+/// behind it.
 #[test]
 fn shuttle_tier_two_waiters_recover_the_dead() {
     schedules(SCHEDULES, || {

@@ -1,8 +1,8 @@
 //! The 24 situations of the map: what two operations on one bucket can be to each other.
 //!
-//! Each is a list of cases: what happened before, a first and a second operation. The tests run every case in four modes.
-//! Cases live in a map of 8 buckets with a window of 4. `tie` is the slice taken when both are equally loaded, `tick`
-//! the age (small is old).
+//! Each is a list of cases: what happened before, a first and a second operation. The tests run
+//! every case in four modes. Cases live in a map of 8 buckets with a window of 4. `tie` is the
+//! slice taken when both are equally loaded, `tick` the age (small is old).
 
 use super::Map;
 use super::word::Cbits;
@@ -153,7 +153,8 @@ fn trio() -> Vec<Action> {
     (1..=6).map(|hash| add(hash, 2, 0)).collect()
 }
 
-/// Cells 3 of both slices hold members of bucket 2: an add to bucket 3 with tie 0 usurps in slice 0.
+/// Cells 3 of both slices hold members of bucket 2: an add to bucket 3 with tie 0 usurps in the
+/// first slice.
 fn usurpable() -> Vec<Action> {
     vec![add(1, 2, 0), add(2, 2, 0), add(3, 2, 0), add(4, 2, 0)]
 }
@@ -163,13 +164,14 @@ fn usurpable_trio() -> Vec<Action> {
     trio()
 }
 
-/// The window of bucket 2 is full in both slices by its own eight; ticks from `ticks`, oldest first added.
+/// The window of bucket 2 is full in both slices by its own eight; ticks from `ticks`, oldest first
+/// added.
 fn full_own(ticks: impl Fn(u32) -> u32) -> Vec<Action> {
     (1..=8).map(|hash| aged(hash, 2, 0, ticks(hash))).collect()
 }
 
-/// Slice 0: bucket 1 has four elements in cells 1, 2 (usurped later), 3, 4; bucket 2 is the base of one in cell 2. The oldest
-/// in bucket 2's window is a member of bucket 1.
+/// Slice 0: bucket 1 has four elements in cells 1, 2 (usurped later), 3, 4; bucket 2 is the base of
+/// one in cell 2. The oldest in bucket 2's window is a member of bucket 1.
 fn full_foreign(oldest: u32) -> Vec<Action> {
     let mut before: Vec<_> = (1..=6).map(|hash| aged(hash, 1, 0, oldest + hash)).collect();
     // Bucket 2 usurps cell 2 in both slices: the members move to cell 4.
@@ -349,8 +351,8 @@ pub(crate) fn cases(situation: Situation) -> Vec<Case> {
     }
 }
 
-/// Every variant of a situation in three tiers: as it is; with what was there before a tier further down, as far as each case's
-/// two operations are about it; and all of it.
+/// Every variant of a situation in three tiers: as it is; with what was there before a tier further
+/// down, as far as each case's two operations are about it; and all of it.
 pub(crate) fn tiered(situation: Situation) -> Vec<Case> {
     let mut all = Vec::new();
     for case in cases(situation) {
@@ -431,7 +433,8 @@ fn full_usurps(second: Action) -> Vec<Case> {
     ]
 }
 
-/// Windows of the buckets 1 and 2 are full in slice 0, and the chain of yielding bases is longer than one.
+/// Windows of the buckets 1 and 2 are full in slice 0, and the chain of yielding bases is longer
+/// than one.
 fn cascade() -> Vec<Action> {
     let mut before: Vec<_> = (1..=6).map(|hash| aged(hash, 0, 0, 10 + hash)).collect();
     before.extend((11..=16).map(|hash| aged(hash, 1, 0, 10 + hash)));

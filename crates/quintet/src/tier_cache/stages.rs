@@ -1,11 +1,13 @@
 //! The three stages of adding, apart: any thread begins, any thread completes.
 //!
-//! **E1.** An add that is *pending* is a handle whose operation is sealed: the entry can be found, its bucket is held, nothing else is needed to
-//! complete it. Each has a seat of its own, so that its intent is there for whoever survives this process.
-//! **E2.** A handle is owned by one place: the idle ones, the line of pending ones, or the thread that works on it. No lock is held while a
-//! handle works, so a sink may call whatever it likes but the map.
-//! **E3.** Who commits never waits for a completion that nobody is at: behind a held bucket, and without a free seat, it completes the first
-//! pending add itself.
+//! **E1.** An add that is *pending* is a handle whose operation is sealed: the entry can be found,
+//! its bucket is held, nothing else is needed to complete it. Each has a seat of its own, so that
+//! its intent is there for whoever survives this process.
+//! **E2.** A handle is owned by one place: the idle ones, the line of pending ones, or the thread
+//! that works on it. No lock is held while a handle works, so a sink may call whatever it likes but
+//! the map.
+//! **E3.** Who commits never waits for a completion that nobody is at: behind a held bucket, and
+//! without a free seat, it completes the first pending add itself.
 
 use super::MapError;
 use super::map::{Committed, DEFAULT_TIMEOUT, Handle, Map, Prepared};
@@ -15,8 +17,9 @@ use crate::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Adds entries in stages that different threads may do: positions are chosen for a whole batch, then a batch of values is written, and the
-/// completion is left to threads that [serve](Stages::run_service), or to whoever needs it first.
+/// Adds entries in stages that different threads may do: positions are chosen for a whole batch,
+/// then a batch of values is written, and the completion is left to threads that
+/// [serve](Stages::run_service), or to whoever needs it first.
 ///
 /// ```
 /// use quintet::tier_cache::map::{Geometry, InputHash, SharedMap, Stages};
@@ -83,7 +86,8 @@ impl<'a> Stages<'a> {
         self.timeout = timeout;
     }
 
-    /// First stage for many: each gets its tie bit, and the buckets are on their way. Holds nothing.
+    /// First stage for many: each gets its tie bit, and the buckets are on their way. Holds
+    /// nothing.
     pub fn prepare_many(&self, inputs: &[InputHash]) -> Vec<Result<Prepared, MapError>> {
         let mut ties = crate::hash::random_seed();
         let prepare = |input: &InputHash| {
@@ -93,7 +97,8 @@ impl<'a> Stages<'a> {
         inputs.iter().map(prepare).collect()
     }
 
-    /// Second stage: the entry is in the map and can be found. Its bucket is held until somebody has done the third.
+    /// Second stage: the entry is in the map and can be found. Its bucket is held until somebody
+    /// has done the third.
     pub fn commit(&self, prepared: Prepared, value: u64) -> Result<Token, MapError> {
         let mut wait = Wait::new(self.timeout);
         loop {
@@ -132,14 +137,16 @@ impl<'a> Stages<'a> {
         entries.into_iter().map(|(prepared, value)| self.commit(prepared?, value)).collect()
     }
 
-    /// Third stage of the add that has waited longest, by the calling thread. False if none is pending.
+    /// Third stage of the add that has waited longest, by the calling thread. False if none is
+    /// pending.
     pub fn complete_one(&self) -> bool {
         let Some(handle) = self.inner.lock().pending.pop_front() else { return false };
         self.finish(handle);
         true
     }
 
-    /// Third stage of all that are pending now, by the calling thread. Returns how many it completed.
+    /// Third stage of all that are pending now, by the calling thread. Returns how many it
+    /// completed.
     pub fn complete_all(&self) -> usize {
         std::iter::from_fn(|| self.complete_one().then_some(())).count()
     }
@@ -149,7 +156,8 @@ impl<'a> Stages<'a> {
         self.inner.lock().pending.len()
     }
 
-    /// Does the third stage for everybody, until [`Stages::stop`]; then it does what is left. Any number of threads may. Returns how many this one completed.
+    /// Does the third stage for everybody, until [`Stages::stop`]; then it does what is left. Any
+    /// number of threads may. Returns how many this one completed.
     pub fn run_service(&self) -> usize {
         let mut completed = 0;
         loop {
@@ -173,7 +181,8 @@ impl<'a> Stages<'a> {
         self.woken.notify_all();
     }
 
-    /// A handle at rest, or another seat while there may be more. `None` if all are at work or pending.
+    /// A handle at rest, or another seat while there may be more. `None` if all are at work or
+    /// pending.
     fn take_idle(&self) -> Result<Option<Handle<'a>>, MapError> {
         {
             let mut inner = self.inner.lock();

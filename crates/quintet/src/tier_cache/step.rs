@@ -115,8 +115,9 @@ pub(crate) fn store(point: Point, word: &AtomicU64, value: u64) {
     if crash_point!(point) {
         return;
     }
-    // ORDERING: Release: a survivor that sees this store sees all earlier ones of this thread, as a killed
-    // process leaves a prefix of its stores. Partner: the Acquire loads of recovery, planners and waiters.
+    // ORDERING: Release: a survivor that sees this store sees all earlier ones of this thread, as a
+    // killed process leaves a prefix of its stores. Partner: the Acquire loads of recovery,
+    // planners and waiters.
     word.store(value, Ordering::Release);
 }
 
@@ -136,7 +137,8 @@ pub(crate) fn exchange(point: Point, word: &AtomicU64, old: u64, new: u64) -> bo
     if crash_point!(point) {
         return true;
     }
-    // ORDERING: AcqRel: takes over what the last writer did (its Release store), publishes our earlier stores.
+    // ORDERING: AcqRel: takes over what the last writer did (its Release store), publishes our
+    // earlier stores.
     word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
 }
 
@@ -146,11 +148,13 @@ pub(crate) fn exchange_cell(point: Point, cell: &AtomicPair, old: Cell, new: Cel
     if crash_point!(point) {
         return true;
     }
-    // ORDERING: AcqRel inside the pair (its P4). Partner: the Acquire cell loads of gets and planners.
+    // ORDERING: AcqRel inside the pair (its `planner` P4). Partner: the Acquire cell loads of gets
+    // and planners.
     cell.compare_exchange(old.words(), new.words()).is_ok()
 }
 
-/// A store of a whole cell that is guarded by a held word; false if it was not what the word's holder left there.
+/// A store of a whole cell that is guarded by a held word; false if it was not what the word's
+/// holder left there.
 #[inline(always)]
 pub(crate) fn replace_cell(point: Point, cell: &AtomicPair, old: Cell, new: Cell) -> bool {
     if crash_point!(point) {
@@ -158,8 +162,9 @@ pub(crate) fn replace_cell(point: Point, cell: &AtomicPair, old: Cell, new: Cell
     }
     let intact = cell.load() == old.words();
     if intact {
-        // ORDERING: Release inside the pair (its P6). Nobody else stores: exchanges by others expect an empty cell, and a
-        // guarded cell is empty in neither state but the last. Partner: the Acquire cell loads of gets and planners.
+        // ORDERING: Release inside the pair (its `planner` P6). Nobody else stores: exchanges by
+        // others expect an empty cell, and a guarded cell is empty in neither state but the last.
+        // Partner: the Acquire cell loads of gets and planners.
         cell.store(new.words());
     }
     intact
@@ -171,8 +176,8 @@ pub(crate) fn store_payload(word: &AtomicU64, value: u64) {
     if crash_point!(Point::Payload) {
         return;
     }
-    // ORDERING: Relaxed: published by the Release of the exchange that links the record; kept behind the generation
-    // by the Release fence of `take_record`.
+    // ORDERING: Relaxed: published by the Release of the exchange that links the record; kept
+    // behind the generation by the Release fence of `take_record`.
     word.store(value, Ordering::Relaxed);
 }
 
@@ -218,7 +223,7 @@ pub(crate) fn add(point: Point, word: &AtomicU64, by: u64) -> u64 {
 
 #[cfg(test)]
 #[allow(unused_imports)] // model checkers use fewer
-pub(crate) use control::{Fate, is_stopped, reached, with_fate};
+pub(crate) use control::{Fate, by_words, is_by_words, is_stopped, reached, with_fate};
 
 #[cfg(test)]
 mod control {
@@ -235,7 +240,8 @@ mod control {
         /// The process kills itself before the n-th store.
         #[cfg(unix)]
         Kill(usize),
-        /// The process stops itself whenever it is about to make this store, until somebody continues it.
+        /// The process stops itself whenever it is about to make this store, until somebody
+        /// continues it.
         #[cfg(unix)]
         Pause(Point),
         /// The injected action runs before the n-th store.
@@ -253,6 +259,7 @@ mod control {
         static SEEN: Cell<usize> = const { Cell::new(0) };
         static ACTION: RefCell<Option<Action>> = const { RefCell::new(None) };
         static DICE: Cell<u64> = const { Cell::new(0) };
+        static BY_WORDS: Cell<bool> = const { Cell::new(false) };
     }
 
     /// Runs `body` under a fate; returns its result and the number of points it passed.
@@ -275,12 +282,30 @@ mod control {
         if let Fate::Dawdle(seed) = fate {
             DICE.set(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         }
-        // SAFETY: the reference is gone when this call returns (`Reset`), so it never outlives its lifetime.
+        // SAFETY: the reference is gone when this call returns (`Reset`), so it never outlives its
+        // lifetime.
         let action = action
             .map(|action| unsafe { std::mem::transmute::<&mut dyn FnMut(Point), Action>(action) });
         ACTION.with_borrow_mut(|place| *place = action);
         let result = body();
         (result, SEEN.get())
+    }
+
+    /// Every word of a payload that this thread writes meanwhile is a point, not every piece.
+    pub(crate) fn by_words<R>(body: impl FnOnce() -> R) -> R {
+        struct Reset;
+        impl Drop for Reset {
+            fn drop(&mut self) {
+                BY_WORDS.set(false);
+            }
+        }
+        let _reset = Reset;
+        BY_WORDS.set(true);
+        body()
+    }
+
+    pub(crate) fn is_by_words() -> bool {
+        BY_WORDS.get()
     }
 
     /// The thread counts as dead: it must not wait for effects of its own stores.

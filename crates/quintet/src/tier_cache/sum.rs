@@ -1,7 +1,7 @@
 //! The sum of a record: CRC-32C over its input hash, its value and its generation.
 //!
-//! It lies in the upper half of the tick's word. Every writer stores it; `check` verifies it, and so does every hit of a map that was
-//! told to ([`Map::verifying`](super::Map::verifying)).
+//! It lies in the upper half of the tick's word. Every writer stores it; `check` verifies it, and
+//! so does every hit of a map that was told to ([`Map::verifying`](super::Map::verifying)).
 
 use crate::sync::{AtomicU64, Ordering};
 

@@ -25,7 +25,8 @@ const LOW48: u64 = (1 << 48) - 1;
 pub struct InputHash(u64);
 
 impl InputHash {
-    /// Joins a hash and its bucket. The hash must be neither 0 nor `u32::MAX`, the bucket below [`MAX_BUCKETS`].
+    /// Joins a hash and its bucket. The hash must be neither 0 nor `u32::MAX`, the bucket below
+    /// [`MAX_BUCKETS`].
     pub fn new(hash: u32, bucket: u32) -> Result<Self, MapError> {
         if hash == 0 || hash == u32::MAX {
             return Err(MapError::InvalidKey);

@@ -2,9 +2,9 @@
 
 /// A structure that changes by operations, each applied to both of its copies.
 ///
-/// The second application is *checked*: if it panics or says that it ended differently, that copy is
-/// thrown away and rebuilt from the first before anybody sees it. So a wrong implementation costs
-/// time, never consistency.
+/// The second application is *checked*: if it panics or says that it ended differently, that copy
+/// is thrown away and rebuilt from the first before anybody sees it. So a wrong implementation
+/// costs time, never consistency.
 ///
 /// ```
 /// use quintet::twin_map::{Absorb, Differs, Twin};
@@ -51,25 +51,27 @@ pub trait Absorb<Op>: Sized {
     /// again: the operation has not happened.
     fn absorb_first(&mut self, op: &mut Op) -> Option<Self::Old>;
 
-    /// Applies the same operation to the other copy. What falls out is put into `old` and dropped once
-    /// both copies agree.
+    /// Applies the same operation to the other copy. What falls out is put into `old` and dropped
+    /// once both copies agree.
     fn absorb_second(&mut self, op: Op, old: &mut Vec<Self::Old>) -> Result<(), Differs>;
 
     /// A new copy, equal to `from`.
     fn rebuild(from: &Self) -> Self;
 
-    /// Makes this copy equal to `from`, and may keep its memory. If it panics, the copy is made anew before anybody sees it. Only called where [`Old`](Self::Old)
-    /// needs no drop.
+    /// Makes this copy equal to `from`, and may keep its memory. If it panics, the copy is made
+    /// anew before anybody sees it. Only called where [`Old`](Self::Old) needs no drop.
     fn rebuild_into(&mut self, from: &Self) {
         *self = Self::rebuild(from);
     }
 
-    /// Whether a copy of this one is made sooner than so many operations are applied to the other. If so, they are given up, and the copy is made.
+    /// Whether a copy of this one is made sooner than so many operations are applied to the other.
+    /// If so, they are given up, and the copy is made.
     fn is_copied_sooner(&self, _operations: usize) -> bool {
         false
     }
 
-    /// Bytes that this copy holds on the heap, for [`Reader::memory_bytes`](super::Reader::memory_bytes). 0 if it does not tell.
+    /// Bytes that this copy holds on the heap, for
+    /// [`Reader::memory_bytes`](super::Reader::memory_bytes). 0 if it does not tell.
     fn memory_bytes(&self) -> usize {
         0
     }

@@ -1,9 +1,10 @@
 //! Asking for an entry's line while the tags are still on their way.
 //!
-//! A `hashbrown` table is two arrays in one piece of memory: the entries, laid out backwards, and behind them a tag of one byte
-//! for each. A get loads the tags around the key's home, then the entry: in a large table two cache misses, the second after the first.
-//! But the entry lies at its home or just beyond it, mostly on the home's line, so that line can be asked for together with the tags.
-//! Nothing but speed depends on the guess, nor on how the table lays out its memory.
+//! A `hashbrown` table is two arrays in one piece of memory: the entries, laid out backwards, and
+//! behind them a tag of one byte for each. A get loads the tags around the key's home, then the
+//! entry: in a large table two cache misses, the second after the first. But the entry lies at its
+//! home or just beyond it, mostly on the home's line, so that line can be asked for together with
+//! the tags. Nothing but speed depends on the guess, nor on how the table lays out its memory.
 
 use super::pages::PageAlloc;
 use crate::sync::prefetch::prefetch_read;
@@ -12,7 +13,8 @@ use hashbrown::HashTable;
 /// Where the entries of a table lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ahead {
-    /// The address behind the entry of index 0; of an empty table, some address that is always there.
+    /// The address behind the entry of index 0; of an empty table, some address that is always
+    /// there.
     end: *const (),
 }
 
@@ -57,7 +59,8 @@ impl Ahead {
 mod tests {
     use super::*;
 
-    /// Should a later `hashbrown` lay out its tables otherwise, this tells that the guess has become worthless.
+    /// Should a later `hashbrown` lay out its tables otherwise, this tells that the guess has
+    /// become worthless.
     #[test]
     fn an_entry_alone_lies_at_its_home() {
         for hash in [0, 1, 77, 0xfeed_beef_dead_1234, u64::MAX] {

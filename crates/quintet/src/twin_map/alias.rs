@@ -1,17 +1,19 @@
 //! Values of which several bitwise duplicates exist, of which one is dropped.
 //!
-//! **N5.** A duplicate is bytes that nobody claims: a `MaybeUninit`, in which neither a `Box` nor a reference asserts that it is the only one. It is looked
-//! at through shared references alone, and becomes a value again, claims and all, when it is the last duplicate in use.
+//! **N5.** A duplicate is bytes that nobody claims: a `MaybeUninit`, in which neither a `Box` nor a
+//! reference asserts that it is the only one. It is looked at through shared references alone, and
+//! becomes a value again, claims and all, when it is the last duplicate in use.
 
 use equivalent::Equivalent;
 use std::hash::{Hash, Hasher};
 use std::mem::MaybeUninit;
 
-/// Types of which two bitwise duplicates may be looked at, at the same time and from several threads, as long as one is dropped.
+/// Types of which two bitwise duplicates may be looked at, at the same time and from several
+/// threads, as long as one is dropped.
 ///
 /// # Safety
-/// The bytes of the value itself hold no `UnsafeCell` (what it points to may), and `Hash` and `Eq`, where the type has them, always give the same
-/// answers for the same values and do not panic.
+/// The bytes of the value itself hold no `UnsafeCell` (what it points to may), and `Hash` and `Eq`,
+/// where the type has them, always give the same answers for the same values and do not panic.
 #[diagnostic::on_unimplemented(
     message = "two copies cannot share a `{Self}` bit by bit",
     label = "not `Inert`",
@@ -21,7 +23,8 @@ pub unsafe trait Inert {}
 
 macro_rules! inert {
     ($($(#[$meta:meta])* [$($generics:tt)*] $ty:ty;)+) => { $(
-        // SAFETY: plain bytes, or owned or shared memory whose pointer is plain bytes, compared by what is Inert itself.
+        // SAFETY: plain bytes, or owned or shared memory whose pointer is plain bytes, compared by
+        // what is Inert itself.
         unsafe impl<$($generics)*> Inert for $ty {}
     )+ };
 }
@@ -38,7 +41,8 @@ unsafe impl Inert for str {}
 // SAFETY: as its elements.
 unsafe impl<T: Inert> Inert for [T] {}
 
-/// One of the bitwise duplicates of a value, always one that was written (N5). Dropping it does nothing.
+/// One of the bitwise duplicates of a value, always one that was written (N5). Dropping it does
+/// nothing.
 pub(super) struct Alias<X>(MaybeUninit<X>);
 
 impl<X> Alias<X> {
@@ -49,22 +53,25 @@ impl<X> Alias<X> {
     /// The value, to look at.
     #[inline(always)]
     pub(super) fn get(&self) -> &X {
-        // SAFETY: written by `new`, or copied from one that was. Nobody has made the value itself of any duplicate yet, and nobody changes it: it is
-        // Inert, and only shared references to it exist.
+        // SAFETY: written by `new`, or copied from one that was. Nobody has made the value itself
+        // of any duplicate yet, and nobody changes it: it is Inert, and only shared references to
+        // it exist.
         unsafe { self.0.assume_init_ref() }
     }
 
     /// The value itself.
     ///
     /// # Safety
-    /// No other duplicate, nor a reference to one, is used any more, and this is called for one of them.
+    /// No other duplicate, nor a reference to one, is used any more, and this is called for one of
+    /// them.
     pub(super) unsafe fn own(self) -> X {
         // SAFETY: written, as for `get`; the caller's promise makes it the only one.
         unsafe { self.0.assume_init() }
     }
 
     pub(super) fn duplicate(&self) -> Self {
-        // SAFETY: the place is valid, and what is read are bytes without claims (N5): as many as you like may exist.
+        // SAFETY: the place is valid, and what is read are bytes without claims (N5): as many as
+        // you like may exist.
         Self(unsafe { std::ptr::read(&raw const self.0) })
     }
 }

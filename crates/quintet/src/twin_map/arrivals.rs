@@ -1,7 +1,7 @@
 //! Who waits for a version to come.
 //!
-//! A waiter enters the list, fences, looks once more at the version, and parks; the writer stores the new version, fences, and
-//! looks at the list. One of the two sees the other.
+//! A waiter enters the list, fences, looks once more at the version, and parks; the writer stores
+//! the new version, fences, and looks at the list. One of the two sees the other.
 
 use super::wait::Parker;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, fence};
@@ -34,7 +34,8 @@ impl Arrivals {
         waiting.push((ticket, parker));
         self.expected.store(waiting.len(), Ordering::Relaxed);
         drop(waiting);
-        // ORDERING: SeqCst fence between "I wait" and the look at `readable` or `orphaned`; partner: the fence of `announce`.
+        // ORDERING: SeqCst fence between "I wait" and the look at `readable` or `orphaned`;
+        // partner: the fence of `announce`.
         fence(Ordering::SeqCst);
         ticket
     }
@@ -63,8 +64,14 @@ impl Arrivals {
 
     /// Something is new: wakes everybody.
     pub(super) fn announce(&self) {
-        // ORDERING: SeqCst fence between the store of what is new and the look at who waits; partner: `enter`.
+        // ORDERING: SeqCst fence between the store of what is new and the look at who waits;
+        // partner: `enter`.
         fence(Ordering::SeqCst);
+        self.announce_fenced();
+    }
+
+    /// The same for who has executed that fence.
+    pub(super) fn announce_fenced(&self) {
         if self.expected.load(Ordering::Relaxed) == 0 {
             return;
         }

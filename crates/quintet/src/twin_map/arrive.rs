@@ -8,7 +8,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A version to come; made by [`Reader::wait_for_async`](super::Reader::wait_for_async). Gives that version or a later one.
+/// A version to come; made by [`Reader::wait_for_async`](super::Reader::wait_for_async). Gives that
+/// version or a later one.
 #[must_use = "a future does nothing unless awaited"]
 pub struct Arrive<T> {
     core: Arc<Core<T>>,

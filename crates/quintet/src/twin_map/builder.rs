@@ -111,7 +111,8 @@ macro_rules! options {
                 self
             }
 
-            /// Readers and writers use fences instead of the process-wide barrier, as they do where the system has none.
+            /// Readers and writers use fences instead of the process-wide barrier, as they do where
+            /// the system has none.
             #[doc(hidden)]
             pub fn fences(mut self) -> Self {
                 self.plan.options.fences = true;
@@ -186,8 +187,9 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSetBuilder<T, S> {
 }
 
 impl<K, V> TwinMapBuilder<K, V> {
-    /// A map whose two copies share keys and values bit by bit: half the memory for what lies on the heap, and no `Clone`. Its one writer
-    /// always waits for readers, and replaced values come back one batch later.
+    /// A map whose two copies share keys and values bit by bit: half the memory for what lies on
+    /// the heap, and no `Clone`. Its one writer always waits for readers, and replaced values come
+    /// back one batch later.
     ///
     /// ```
     /// use quintet::twin_map::InertMap;

@@ -1,4 +1,5 @@
-//! From STALE or BROKEN to FRESH: the writer gets a place for itself, and brings the copy there up to date. The rules (X1 to X7) stand above the [`Twin`].
+//! From STALE or BROKEN to FRESH: the writer gets a place for itself, and brings the copy there up
+//! to date. The rules (`twin` X1 to X7) stand above the [`Twin`].
 
 use super::absorb::Absorb;
 use super::twin::{Phase, Stalled, Twin};
@@ -19,7 +20,8 @@ const BYTES_PER_MICROSECOND: usize = 2_000;
 const SHORTEST: Duration = Duration::from_micros(50);
 
 impl<T: Absorb<Op>, Op> Twin<T, Op> {
-    /// Drains the writable copy and brings it up to date (X1, X2). `Ok(false)`: the task will be woken.
+    /// Drains the writable copy and brings it up to date (`twin` X1, X2). `Ok(false)`: the task
+    /// will be woken.
     pub(super) fn ready(&mut self, patience: Patience<'_>) -> Result<bool, GuardError> {
         if self.phase == Phase::Fresh {
             return Ok(true);
@@ -52,8 +54,11 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         }
     }
 
-    /// Waits until nobody is at the writable place, or takes another one instead (X7).
+    /// Waits until nobody is at the writable place, or takes another one instead (`twin` X7).
     fn drain(&mut self, patience: Patience<'_>) -> Result<bool, GuardError> {
+        if self.core.gate.is_drained(self.writable) {
+            return Ok(true); // mostly, and without a look at the clock
+        }
         let first = if self.stalled == Stalled::Wait { patience } else { self.little(patience) };
         let (gate, parks) = (&self.core.gate, &mut self.stats.parks);
         let drained = gate.drain(Places::one(self.writable), first, parks);
@@ -78,7 +83,8 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         Ok(true)
     }
 
-    /// As much of a patience as it takes to make a copy (X7). A task cannot be woken by a clock: it does not wait.
+    /// As much of a patience as it takes to make a copy (`twin` X7). A task cannot be woken by a
+    /// clock: it does not wait.
     fn little(&self, patience: Patience<'_>) -> Patience<'static> {
         let bytes = self.bytes.iter().max().copied().unwrap_or(0);
         let most = Duration::from_micros((bytes / BYTES_PER_MICROSECOND) as u64).max(SHORTEST);
@@ -94,7 +100,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
 
     /// Gives up the copy at a place that is drained.
     pub(super) fn empty(&mut self, place: Place) {
-        // SAFETY: we are the writer; not readable since a settled publish, and drained (D2).
+        // SAFETY: we are the writer; not readable since a settled publish, and drained (`gate` D2).
         self.fallen.editions.extend(unsafe { self.core.put(place, None) });
         *place.of_mut(&mut self.bytes) = 0;
     }
@@ -107,9 +113,9 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         }
     }
 
-    /// Brings the stale copy up to date by the log; false if it is to be made anew (X7).
+    /// Brings the stale copy up to date by the log; false if it is to be made anew (`twin` X7).
     fn catch_up(&mut self, patience: Patience<'_>) -> bool {
-        // SAFETY: the readable copy is not written (D1).
+        // SAFETY: the readable copy is not written (`gate` D1).
         let truth = unsafe { self.core.copy(self.readable) };
         // SAFETY: we are the writer.
         let is_there = unsafe { self.core.peek(self.writable) }.is_some();
@@ -131,27 +137,31 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         true
     }
 
-    /// Waits a little until the writable copy is ours alone (C3); false if it is not.
+    /// Waits a little until the writable copy is ours alone (`core` C3); false if it is not.
     fn await_owners(&self, patience: Patience<'_>) -> bool {
-        let patience = self.little(patience);
-        loop {
-            // SAFETY: `ready` has drained the place (D2); the reference is not used.
-            if unsafe { self.core.copy_mut(self.writable) }.is_some() {
+        // SAFETY: `ready` has drained the place (`gate` D2); the reference is not used.
+        let is_ours = || unsafe { self.core.copy_mut(self.writable) }.is_some();
+        if is_ours() {
+            return true;
+        }
+        let Patience::Until(end) = self.little(patience) else { return false };
+        while Instant::now() < end {
+            park_timeout(SHORTEST);
+            if is_ours() {
                 return true;
             }
-            match patience {
-                Patience::Until(end) if Instant::now() < end => park_timeout(SHORTEST),
-                _ => return false,
-            }
         }
+        false
     }
 
-    /// Applies the log to the stale copy, one operation at a time; false if the copy is not to be trusted. The caller has drained the place, and found a copy there that is
-    /// the writer's alone.
+    /// Applies the log to the stale copy, one operation at a time; false if the copy is not to be
+    /// trusted. The caller has drained the place, and found a copy there that is the writer's
+    /// alone.
     pub(super) fn replay(&mut self) -> bool {
-        // SAFETY: the readable copy is not written (D1).
+        // SAFETY: the readable copy is not written (`gate` D1).
         let truth = unsafe { self.core.copy(self.readable) };
-        // SAFETY: the caller has drained the place (D2), and found the copy to be ours alone (C2).
+        // SAFETY: the caller has drained the place (`gate` D2), and found the copy to be ours alone
+        // (`core` C2).
         let copy = unsafe { self.core.copy_mut_again(self.writable) };
         let (log, old) = (&mut self.log, &mut self.fallen.old);
         let replayed = caught(|| {
@@ -168,19 +178,21 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         })
     }
 
-    /// Makes a copy in doubt anew. A panic leaves the phase BROKEN (X4).
+    /// Makes a copy in doubt anew. A panic leaves the phase BROKEN (`twin` X4).
     pub(super) fn repair(&mut self) {
         self.stats.rebuilds += 1;
         self.renew();
     }
 
-    /// Makes the writable copy anew: the readable copy, then what is staged. A panic leaves the phase BROKEN (X4).
+    /// Makes the writable copy anew: the readable copy, then what is staged. A panic leaves the
+    /// phase BROKEN (`twin` X4).
     fn renew(&mut self) {
         self.phase = Phase::Broken;
-        // SAFETY: the readable copy is not written (D1).
+        // SAFETY: the readable copy is not written (`gate` D1).
         let truth = unsafe { self.core.copy(self.readable) };
         let keeps_memory = !std::mem::needs_drop::<T::Old>();
-        // SAFETY: the place was drained before the phase left STALE, and has not been readable since (D2).
+        // SAFETY: the place was drained before the phase left STALE, and has not been readable
+        // since (`gate` D2).
         match unsafe { self.core.copy_mut(self.writable) } {
             Some(copy) if keeps_memory => copy.rebuild_into(truth),
             _ => {

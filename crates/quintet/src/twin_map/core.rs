@@ -1,9 +1,12 @@
 //! The copies, behind the gate that says who may touch which.
 //!
-//! **C1.** A place has a copy or none. Its two doors hold the same pointer, or null; the plain one owns a count of that `Arc`.
-//! **C2.** Every other count belongs to an owned guard, and is taken by a thread that has a guard on the place. So a place that is drained and not readable gains no
-//! owners, and a copy there with one count is the writer's alone.
-//! **C3.** A copy with more counts belongs to its owners as well: nobody writes it any more. The writer puts another one in its place, and the last owner drops it.
+//! **C1.** A place has a copy or none. Its two doors hold the same pointer, or null; the plain one
+//! owns a count of that `Arc`.
+//! **C2.** Every other count belongs to an owned guard, and is taken by a thread that has a guard
+//! on the place. So a place that is drained and not readable gains no owners, and a copy there with
+//! one count is the writer's alone.
+//! **C3.** A copy with more counts belongs to its owners as well: nobody writes it any more. The
+//! writer puts another one in its place, and the last owner drops it.
 
 use super::gate::Gate;
 use super::word::{DOORS, Door, Place};
@@ -18,7 +21,8 @@ pub(super) struct Edition<T> {
     version: UnsafeCell<u64>,
 }
 
-// SAFETY: the copy moves to whichever thread drops it (`Send`), and is shared by guards on many threads (`Sync`).
+// SAFETY: the copy moves to whichever thread drops it (`Send`), and is shared by guards on many
+// threads (`Sync`).
 unsafe impl<T: Send + Sync> Send for Edition<T> {}
 // SAFETY: as above; it is written only while one thread has it alone (C2).
 unsafe impl<T: Send + Sync> Sync for Edition<T> {}
@@ -56,14 +60,15 @@ impl<T> Edition<T> {
     }
 }
 
-/// Everything that readers and the writer share. The rules of who is where (D1 to D9) stand above the [`Gate`].
+/// Everything that readers and the writer share. The rules of who is where (`gate` D1 to D9) stand
+/// above the [`Gate`].
 pub(super) struct Core<T> {
     pub(super) gate: Gate,
     editions: CachePadded<[UnsafeCell<*const Edition<T>>; DOORS]>,
 }
 
-// SAFETY: copies move to whichever thread drops the core (`Send`), and guards on many threads share them (`Sync`); who may write
-// a place is D2.
+// SAFETY: copies move to whichever thread drops the core (`Send`), and guards on many threads share
+// them (`Sync`); who may write a place is `gate` D2.
 unsafe impl<T: Send + Sync> Send for Core<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Core<T> {}
@@ -85,7 +90,8 @@ impl<T> Core<T> {
     /// What is behind a door. It stays for as long as the writer leaves the place alone (C1).
     ///
     /// # Safety
-    /// The place holds a copy, and the writer leaves it alone meanwhile: it is readable, or announced as D3 says, or the caller is the writer.
+    /// The place holds a copy, and the writer leaves it alone meanwhile: it is readable, or
+    /// announced as `gate` D3 says, or the caller is the writer.
     #[inline(always)]
     pub(super) unsafe fn edition(&self, door: Door) -> NonNull<Edition<T>> {
         // SAFETY: the caller's promise: nobody changes the pointer.
@@ -110,7 +116,8 @@ impl<T> Core<T> {
     /// The copy at a place, if there is one.
     ///
     /// # Safety
-    /// The caller is the writer, and writes neither the place nor its copy while the reference lives.
+    /// The caller is the writer, and writes neither the place nor its copy while the reference
+    /// lives.
     pub(super) unsafe fn peek(&self, place: Place) -> Option<&T> {
         // SAFETY: the caller's promise.
         let edition = unsafe { *place.plain().of(&self.editions).get() };
@@ -123,7 +130,8 @@ impl<T> Core<T> {
     /// The copy at a place, to be written; None if there is none, or if it has other owners (C3).
     ///
     /// # Safety
-    /// The caller is the writer and has the place drained (D2), and makes no second reference.
+    /// The caller is the writer and has the place drained (`gate` D2), and makes no second
+    /// reference.
     #[allow(clippy::mut_from_ref)]
     pub(super) unsafe fn copy_mut(&self, place: Place) -> Option<&mut T> {
         // SAFETY: the caller's promise.
@@ -136,11 +144,13 @@ impl<T> Core<T> {
         Arc::get_mut(&mut shared)?;
         // SAFETY: as above.
         let copy = unsafe { &*edition }.copy.get();
-        // SAFETY: nobody else has it, and nobody gets it (C2); the caller makes no second reference.
+        // SAFETY: nobody else has it, and nobody gets it (C2); the caller makes no second
+        // reference.
         Some(unsafe { &mut *copy })
     }
 
-    /// The same for who has just had it, and left the place alone since: nobody has come in between.
+    /// The same for who has just had it, and left the place alone since: nobody has come in
+    /// between.
     ///
     /// # Safety
     /// As for [`copy_mut`](Self::copy_mut), which has given the copy since the place was drained.
@@ -158,7 +168,7 @@ impl<T> Core<T> {
     /// Puts a copy at a place, or none; returns the one that was there. Others may own that.
     ///
     /// # Safety
-    /// The caller is the writer, and has the place drained (D2).
+    /// The caller is the writer, and has the place drained (`gate` D2).
     pub(super) unsafe fn put(&self, place: Place, copy: Option<T>) -> Option<Arc<Edition<T>>> {
         // SAFETY: the caller's promise.
         let old = unsafe { *place.plain().of(&self.editions).get() };
@@ -181,7 +191,8 @@ impl<T> Core<T> {
         self.gate.publish(place, fenced)
     }
 
-    /// Makes `place` readable as the version that is readable already (H2); see [`Gate::open`].
+    /// Makes `place` readable as the version that is readable already (`home` H2); see
+    /// [`Gate::open`].
     ///
     /// # Safety
     /// As for [`publish`](Self::publish), and the copy equals the readable one.
@@ -200,7 +211,7 @@ impl<T> Core<T> {
         let edition = unsafe { self.edition(place.plain()) };
         // SAFETY: the place keeps its count (C1).
         let edition = unsafe { edition.as_ref() };
-        // SAFETY: the caller has it alone (D2, C2).
+        // SAFETY: the caller has it alone (`gate` D2, C2).
         unsafe { *edition.version.get() = version };
     }
 

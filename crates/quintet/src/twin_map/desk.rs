@@ -1,22 +1,30 @@
-//! Many writers: one desk, at which they take turns; those who wait together are published together.
+//! Many writers: one desk, at which they take turns; those who wait together are published
+//! together.
 //!
 //! ```text
 //!   write: lock ── make the copy FRESH ── apply ── somebody waits for the lock? ── no: publish, the round is over
 //!                                                                              └─ yes: leave it staged, wait for the end of the round
 //! ```
 //!
-//! **F1.** What a writer has applied is published whole, in one version, before its call returns. The changes of one round are published in the order of the lock.
-//! **F2.** A writer whose changes panic takes back those alone. The others of its round are published.
-//! **F3.** User code that runs while the desk is locked (`Hash`, `Eq`, `Clone`, the closure of `batch`) may read. If it writes to the same table, it
-//! would wait for its own thread: that is noticed by the holder's name and panics, before anything has changed. What fell out of the table is dropped
-//! after the lock is released, and may write.
-//! **F4.** A writer leaves its changes staged only if another one has said that it will lock: that one publishes them, or leaves them to a third. Every thread that leaves
-//! something waits, so the last one finds nobody to leave it to. Who may give up waiting neither says so nor leaves anything: it would have to wait for others.
+//! **F1.** What a writer has applied is published whole, in one version, before its call returns.
+//! The changes of one round are published in the order of the lock.
+//! **F2.** A writer whose changes panic takes back those alone. The others of its round are
+//! published.
+//! **F3.** User code that runs while the desk is locked (`Hash`, `Eq`, `Clone`, the closure of
+//! `batch`) may read. If it writes to the same table, it would wait for its own thread: that is
+//! noticed by the holder's name and panics, before anything has changed. What fell out of the table
+//! is dropped after the lock is released, and may write.
+//! **F4.** A writer leaves its changes staged only if another one has said that it will lock: that
+//! one publishes them, or leaves them to a third. Every thread that leaves something waits, so the
+//! last one finds nobody to leave it to. Who may give up waiting neither says so nor leaves
+//! anything: it would have to wait for others.
 //! **F5.** Staged changes keep the writable copy drained: who finds some need not wait for readers.
-//! **F6.** A thread that has a read guard does not sleep for the lock: it looks from time to time whether the holder waits for that guard, and panics then.
-//! **F7.** The end of a round has a lock of its own, which nobody holds while it waits for readers: who waits for a round may have a guard, and the holder of the next
-//! round's lock may wait for that guard.
-//! **F8.** A task waits in a list, and never with the lock held (Y1 to Y3).
+//! **F6.** A thread that has a read guard does not sleep for the lock: it looks from time to time
+//! whether the holder waits for that guard, and panics then.
+//! **F7.** The end of a round has a lock of its own, which nobody holds while it waits for readers:
+//! who waits for a round may have a guard, and the holder of the next round's lock may wait for
+//! that guard.
+//! **F8.** A task waits in a list, and never with the lock held (`sleepers` Y1 to Y3).
 
 use super::absorb::Absorb;
 use super::core::Core;
@@ -43,7 +51,8 @@ const SOON: Duration = Duration::from_micros(50);
 /// Condition variables wake for no reason as well.
 const LONG: Duration = Duration::from_secs(3600);
 
-/// A structure in two copies that many threads read and write. Made at its first write, pin or handle.
+/// A structure in two copies that many threads read and write. Made at its first write, pin or
+/// handle.
 pub(super) struct Desk<T: Absorb<Op<K, V>>, K, V> {
     made: LazyArc<Shared<T, K, V>>,
     /// What the first copy is made of.
@@ -97,7 +106,8 @@ struct Ends {
     failed: Vec<(u64, usize)>,
 }
 
-/// The lock, held. User code that runs meanwhile is caught, so that the holder's name is always taken back.
+/// The lock, held. User code that runs meanwhile is caught, so that the holder's name is always
+/// taken back.
 type Held<'a, T, K, V> = MutexGuard<'a, Turns<T, K, V>>;
 
 impl<T: Absorb<Op<K, V>>, K, V> Desk<T, K, V> {
@@ -203,7 +213,8 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
         self.write_held(turns, patience, work)
     }
 
-    /// The same for a task: it is woken when it is worth asking again (F8). `work` runs once, and only if the answer is there.
+    /// The same for a task: it is woken when it is worth asking again (F8). `work` runs once, and
+    /// only if the answer is there.
     pub(super) fn poll_write<R>(
         &self,
         waker: &Waker,
@@ -242,7 +253,8 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
         first_panic(answer, dropped).unwrap_or_else(|payload| resume_unwind(payload))
     }
 
-    /// Publishes what is staged, or leaves it to the next one and waits for the end of the round (F4). Who has nothing in the round does not wait.
+    /// Publishes what is staged, or leaves it to the next one and waits for the end of the round
+    /// (F4). Who has nothing in the round does not wait.
     fn finish(
         &self,
         mut turns: Held<'_, T, K, V>,
@@ -251,7 +263,8 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
     ) -> Result<(), Payload> {
         let staged = turns.twin.is_staged();
         let may_wait = matches!(patience, Patience::Forever);
-        // ORDERING: Relaxed: whoever has said that it will lock, and has not, comes after us by the lock. An old value only means one publish more.
+        // ORDERING: Relaxed: whoever has said that it will lock, and has not, comes after us by the
+        // lock. An old value only means one publish more.
         let leaves = may_wait && self.waiting.load(Ordering::Relaxed) != 0;
         let published = if staged && !leaves { self.publish(&mut turns) } else { Ok(()) };
         // ORDERING: Relaxed, as in `hold`; the lock is released after this.
@@ -260,7 +273,7 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
         let waits = staged && leaves && in_round;
         turns.left += usize::from(waits);
         drop(turns); // (F7)
-        self.sleepers.wake(in_round || !matches!(patience, Patience::Task(_))); // (Y1, Y3)
+        self.sleepers.wake(in_round || !matches!(patience, Patience::Task(_))); // (`sleepers` Y1, Y3)
         if !waits {
             return published;
         }
@@ -285,7 +298,7 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
     fn publish(&self, turns: &mut Turns<T, K, V>) -> Result<(), Payload> {
         let published = caught(|| turns.twin.show(true));
         if published.is_ok() {
-            self.watches.tell(turns.twin.log().iter()); // (W1)
+            self.watches.tell(turns.twin.log().iter()); // (`watch` W1)
         } else {
             turns.twin.discard();
         }
@@ -339,7 +352,7 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
     fn hold_slowly(&self, patience: Patience<'_>) -> Result<Held<'_, T, K, V>, GuardError> {
         let forever = matches!(patience, Patience::Forever);
         if forever && !self.core.gate.is_inside() {
-            let waiting = Waiting::for_lock(&self.holder).ok_or(GuardError::WouldDeadlock)?; // (K1)
+            let waiting = Waiting::for_lock(&self.holder).ok_or(GuardError::WouldDeadlock)?; // (`waits` K1)
             // ORDERING: Relaxed: read and changed back by who holds the lock (F4).
             self.waiting.fetch_add(1, Ordering::Relaxed);
             let turns = self.turns.lock();
@@ -357,7 +370,7 @@ impl<T: Absorb<Op<K, V>>, K, V> Shared<T, K, V> {
                 return Err(GuardError::WouldDeadlock); // (F6)
             }
             let waiting = if forever {
-                Some(Waiting::for_lock(&self.holder).ok_or(GuardError::WouldDeadlock)?) // (K1)
+                Some(Waiting::for_lock(&self.holder).ok_or(GuardError::WouldDeadlock)?) // (`waits` K1)
             } else {
                 None
             };
@@ -384,7 +397,8 @@ impl Ends {
     }
 }
 
-/// Makes the copy FRESH and applies changes, which stay staged. If they panic, they are taken back (F2).
+/// Makes the copy FRESH and applies changes, which stay staged. If they panic, they are taken back
+/// (F2).
 fn apply<T: Absorb<Op<K, V>>, K, V, R>(
     twin: &mut Twin<T, Op<K, V>>,
     patience: Patience<'_>,
@@ -399,7 +413,7 @@ fn apply<T: Absorb<Op<K, V>>, K, V, R>(
     if ran.is_err() {
         write.take_back(before);
     }
-    std::mem::forget(write); // staged (X3)
+    std::mem::forget(write); // staged (`twin` X3)
     ran.map(Ok)
 }
 

@@ -1,4 +1,5 @@
-//! The writer's side of the gate: publishing, and waiting until a place is empty. The rules (D1 to D9) stand above the [`Gate`].
+//! The writer's side of the gate: publishing, and waiting until a place is empty. The rules (`gate`
+//! D1 to D9) stand above the [`Gate`].
 
 use super::gate::{FENCED, Gate, SeatState};
 use super::wait::{GuardError, Parker, Patience};
@@ -11,25 +12,29 @@ use std::time::Instant;
 const LOOKS: usize = if MODEL { 1 } else { 64 };
 
 impl Gate {
-    /// Makes `place` readable by one of its doors, and says whether the barrier was granted: if not, [`settle`](Self::settle) must succeed before the old place is
-    /// drained. Only the writer calls this, with a place that holds a copy and is drained.
+    /// Makes `place` readable by one of its doors, and says whether the barrier was granted: if
+    /// not, [`settle`](Self::settle) must succeed before the old place is drained. Only the writer
+    /// calls this, with a place that holds a copy and is drained.
     pub(super) fn publish(&self, place: Place, fenced: bool) -> bool {
         let settled = self.open(place, fenced);
-        self.arrivals.announce();
+        self.arrivals.announce_fenced();
         settled
     }
 
-    /// The same without a word to those who wait for a version: it is the one that was open (H2).
+    /// The same without a word to those who wait for a version: it is the one that was open (`home`
+    /// H2). A SeqCst fence lies behind the exchange in any case.
     pub(super) fn open(&self, place: Place, fenced: bool) -> bool {
         let new = if fenced { place.fenced() } else { place.plain() };
         // ORDERING: Relaxed: nobody is waiting; the line below publishes it.
         self.sign.state.store(State::NOT_WRITABLE.word(), Ordering::Relaxed);
-        // ORDERING: Release: partner is the Acquire of `is_readable`. The word that was there hands nothing over.
+        // ORDERING: Release: partner is the Acquire of `is_readable`. The word that was there hands
+        // nothing over.
         let old = self.sign.readable.swap(new.word(), Ordering::Release);
         // SAFETY: only words of doors are stored.
         let old = unsafe { Door::from_word(old) };
         if old.is_fenced() {
-            // ORDERING: SeqCst fence: B1; partner: the fence of whoever came by that door (D8).
+            // ORDERING: SeqCst fence: `barrier` B1; partner: the fence of whoever came by that door
+            // (`gate` D8).
             fence(Ordering::SeqCst);
             true
         } else {
@@ -37,7 +42,7 @@ impl Gate {
         }
     }
 
-    /// The heavy barrier between a publish and the first scan (B1).
+    /// The heavy barrier between a publish and the first scan (`barrier` B1).
     pub(super) fn settle(&self) -> bool {
         self.sign.barrier.heavy()
     }
@@ -51,6 +56,13 @@ impl Gate {
         self.roster()
             .visit(|seat| clear &= place.doors().into_iter().all(|door| is_out(door, seat)));
         clear
+    }
+
+    /// The same for a writer that is about to write there: an earlier wait that was given up may
+    /// have left the state armed.
+    pub(super) fn is_drained(&self, place: Place) -> bool {
+        self.disarm();
+        self.is_clear(place)
     }
 
     /// The first of the places that no guard is on. Only after a settled publish of another place.
@@ -88,7 +100,7 @@ impl Gate {
     pub(super) fn inside(&self, place: Place) -> Vec<usize> {
         let mut keys = Vec::new();
         self.roster().visit(|seat| {
-            // ORDERING: Relaxed: who matters has handed it over otherwise (K2).
+            // ORDERING: Relaxed: who matters has handed it over otherwise (`waits` K2).
             let words = place.doors().map(|door| door.of(&seat.inside).load(Ordering::Relaxed));
             keys.extend(words.into_iter().filter(|word| *word > FENCED));
         });
@@ -110,8 +122,8 @@ impl Gate {
                 .any(|place| state.is_waiting_for(place) && self.waits_for_itself(place))
     }
 
-    /// Waits until no guard is on one of the places (D2), and returns it. `Ok(None)`: not yet, and the task of the patience will be woken. Adds to
-    /// `parks` how often the thread slept.
+    /// Waits until no guard is on one of the places (`gate` D2), and returns it. `Ok(None)`: not
+    /// yet, and the task of the patience will be woken. Adds to `parks` how often the thread slept.
     pub(super) fn drain(
         &self,
         places: Places,
@@ -165,14 +177,15 @@ impl Gate {
             Patience::Brief(_) => State::hoping(places),
             _ => State::waiting(places),
         };
-        // SAFETY: the state is neither WAITING nor CLAIMED, so this is the only user (D5).
+        // SAFETY: the state is neither WAITING nor CLAIMED, so this is the only user (`gate` D5).
         let old = self.parker.with_mut(|slot| unsafe { (*slot).replace(parker) });
-        // ORDERING: Release: partner is the Acquire of `left` and `wake_writer`: the parker is there. Then B1, by the caller.
+        // ORDERING: Release: partner is the Acquire of `left` and `wake_writer`: the parker is
+        // there. Then `barrier` B1, by the caller.
         self.sign.state.store(state.word(), Ordering::Release);
         drop(old);
     }
 
-    /// [`park`](Self::park); who would sleep for ever enters the list of those who do (K1).
+    /// [`park`](Self::park); who would sleep for ever enters the list of those who do (`waits` K1).
     fn park_listed(&self, places: Places, patience: Patience<'_>) -> Result<(), GuardError> {
         let waiting = match patience {
             Patience::Forever => {
@@ -206,7 +219,8 @@ impl Gate {
         }
     }
 
-    /// Takes WAITING back; if a reader has claimed it, waits for the few instructions that it needs.
+    /// Takes WAITING back; if a reader has claimed it, waits for the few instructions that it
+    /// needs.
     fn disarm(&self) {
         let mut backoff = Backoff::new();
         loop {

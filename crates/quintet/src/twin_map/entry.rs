@@ -4,7 +4,8 @@ use super::version::{Op, Version};
 use super::write::Write;
 use std::hash::{BuildHasher, Hash};
 
-/// A key that was looked up, present or not; made by [`WriteGuard::entry`](super::WriteGuard::entry).
+/// A key that was looked up, present or not; made by
+/// [`WriteGuard::entry`](super::WriteGuard::entry).
 #[derive(Debug)]
 pub enum Entry<'g, 'w, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> {
     /// The key is present.

@@ -1,4 +1,4 @@
-//! What fell out of a structure, to be dropped when nobody can be disturbed by it (X5).
+//! What fell out of a structure, to be dropped when nobody can be disturbed by it (`twin` X5).
 
 use super::absorb::Absorb;
 use super::core::Edition;
@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 /// Lists keep room for so many pieces.
 const KEPT: usize = 1024;
 
-/// Replaced and removed pieces, copies that are not used any more, and operations that were given up.
+/// Replaced and removed pieces, copies that are not used any more, and operations that were given
+/// up.
 pub(super) struct Fallen<T: Absorb<Op>, Op> {
     pub(super) old: Vec<T::Old>,
     pub(super) editions: Vec<Arc<Edition<T>>>,

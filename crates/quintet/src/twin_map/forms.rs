@@ -1,6 +1,7 @@
 //! What a map and a set say in the same words: how much there is, and every form of a batch.
 
-/// How many there are, for a table and its handles. `look` gives a guard, or None where there is nothing to see.
+/// How many there are, for a table and its handles. `look` gives a guard, or None where there is
+/// nothing to see.
 macro_rules! counts {
     ($what:literal) => {
         #[doc = concat!("The number of ", $what, ".")]
@@ -23,10 +24,12 @@ macro_rules! counts {
 /// A batch by `&self`: waiting, not waiting, waiting with a limit, and waiting without a thread.
 macro_rules! batches {
     ($guard:ident<$($of:ident),+>, $($example:literal),+) => {
-        /// Many changes in one version, published when the closure returns. Other writers wait meanwhile. If it panics, none of them has happened.
+        /// Many changes in one version, published when the closure returns. Other writers wait
+        /// meanwhile. If it panics, none of them has happened.
         ///
         /// # Panics
-        /// If this thread holds an old read guard of this table, or is inside of a batch of it; [`try_batch`](Self::try_batch) returns the first as a value.
+        /// If this thread holds an old read guard of this table, or is inside of a batch of it;
+        /// [`try_batch`](Self::try_batch) returns the first as a value.
         #[doc(alias("commit", "rcu", "publish"))]
         pub fn batch<R>(&self, work: impl FnOnce(&mut $guard<'_, $($of),+>) -> R) -> R {
             self.desk.made().write(|write| work($guard::wrap(write)))
@@ -52,7 +55,8 @@ macro_rules! batches {
             self.desk.made().write_within(patience, |write| work($guard::wrap(write)))
         }
 
-        /// [`batch`](Self::batch) for tasks: waits for its turn and for readers without blocking a thread. Needs no particular runtime. The closure runs in one go, when it can.
+        /// [`batch`](Self::batch) for tasks: waits for its turn and for readers without blocking a
+        /// thread. Needs no particular runtime. The closure runs in one go, when it can.
         ///
         /// ```
         /// # async fn example() -> Result<(), quintet::twin_map::GuardError> {

@@ -1,34 +1,45 @@
-//! What readers and the writer share besides the copies: the two words, the seats; entering, leaving, publishing, draining.
+//! What readers and the writer share besides the copies: the two words, the seats; entering,
+//! leaving, publishing, draining.
 //!
 //! ```text
 //!  reader                                          writer
 //!  enter:  i = readable                            publish: state = NOT_WRITABLE
 //!          inside[i] = my key    (plain)                    old = readable, = new     (Release)
-//!          light barrier ─────────────── B1 ──────────────── heavy barrier, or a fence (D8)
+//!          light barrier ─────────────── `barrier` B1 ──────────────── heavy barrier, or a fence (D8)
 //!          readable == i ?       (Acquire)         drain:   (1) every inside[old] == 0 (Acquire)? yes: write
 //!          no: leave, again                                 (2) parker = me; state = WAITING(old); heavy barrier ─┐
 //!  leave:  inside[i] = 0         (Release)                      every inside[old] == 0? no: (4)                   │
-//!          light barrier ─────────────────────── B1 ────────────────────────────────────────────────────────────┘
+//!          light barrier ─────────────────────── `barrier` B1 ────────────────────────────────────────────────────────────┘
 //!             state == WAITING(i)? CAS to CLAIMED           (3) take WAITING back; if CLAIMED, wait for WRITABLE; write
 //!             take the parker; state = WRITABLE; wake       (4) park until neither WAITING nor CLAIMED; go to (1)
 //! ```
 //!
 //! **D1.** The readable place holds a copy, and nobody changes it while it is readable.
-//! **D2.** A place is written only by the writer, only while it is not readable, and only after a scan that followed the
-//! barrier of the exchange that closed its door found nobody there. A reader that the scan missed sees the new `readable` in its second look (B1) and leaves.
-//! **D3.** A guard exists on a place only between an announcement confirmed by the second look and its end (a second guard on an
-//! announced place is only counted): while it lives, no scan finds the place empty, so its copy is not written.
+//! **D2.** A place is written only by the writer, only while it is not readable, and only after a
+//! scan that followed the barrier of the exchange that closed its door found nobody there. A reader
+//! that the scan missed sees the new `readable` in its second look (`barrier` B1) and leaves.
+//! **D3.** A guard exists on a place only between an announcement confirmed by the second look and
+//! its end (a second guard on an announced place is only counted): while it lives, no scan finds
+//! the place empty, so its copy is not written.
 //! **D4.** Readers that come later announce another place, so the old one drains.
-//! **D5.** The parker is put in only while the state is neither WAITING nor CLAIMED, and taken out only by the reader that made it CLAIMED. No code of the
-//! user runs while it is CLAIMED: a waker is cloned before and woken after.
-//! **D6.** The writer waits for one place, or for either of two (the copy to be written, and the one that was left behind). A reader whose leave the rescan of (2) missed sees WAITING (B1) and wakes; every round arms, barriers and rescans anew, so
-//! no wake-up is lost. A spurious or late wake-up costs one more round.
+//! **D5.** The parker is put in only while the state is neither WAITING nor CLAIMED, and taken out
+//! only by the reader that made it CLAIMED. No code of the user runs while it is CLAIMED: a waker
+//! is cloned before and woken after.
+//! **D6.** The writer waits for one place, or for either of two (the copy to be written, and the
+//! one that was left behind). A reader whose leave the rescan of (2) missed sees WAITING (`barrier`
+//! B1) and wakes; every round arms, barriers and rescans anew, so no wake-up is lost. A spurious or
+//! late wake-up costs one more round.
 //! **D7.** One readable word: a publish is one moment for all readers.
-//! **D8.** A place has two doors. Who enters or leaves by the plain one executes no fence, so a publish that closes it needs the heavy barrier. Who uses the fenced one
-//! does, so a fence on the writer's side is enough. The writer opens the fenced door while publishes follow each other at once. Before it sleeps it always
-//! executes the heavy barrier: whoever it waits for may have come by either door.
-//! **D9.** A reader that has come by the fenced door many times, and saw no publish meanwhile, opens the plain door of the same place instead: the readable word changes from the
-//! one to the other, and the copy stays. A place may be opened again by the door that was closed (H3): a guard belongs to the opening that its second look has seen. The publish learns by its exchange which door it has closed. So readers do not pay for publishes that are long over.
+//! **D8.** A place has two doors. Who enters or leaves by the plain one executes no fence, so a
+//! publish that closes it needs the heavy barrier. Who uses the fenced one does, so a fence on the
+//! writer's side is enough. The writer opens the fenced door while publishes follow each other at
+//! once. Before it sleeps it always executes the heavy barrier: whoever it waits for may have come
+//! by either door.
+//! **D9.** A reader that has come by the fenced door many times, and saw no publish meanwhile,
+//! opens the plain door of the same place instead: the readable word changes from the one to the
+//! other, and the copy stays. A place may be opened again by the door that was closed (`home` H3):
+//! a guard belongs to the opening that its second look has seen. The publish learns by its exchange
+//! which door it has closed. So readers do not pay for publishes that are long over.
 
 use super::arrivals::Arrivals;
 use super::told::Told;
@@ -42,15 +53,17 @@ use crate::sync::{
 
 /// What a reader announces: by which doors is it inside?
 ///
-/// **N1.** The words of a door that needs fences have the bit [`FENCED`] always, so that at a plain door, where none has it, one
-/// comparison with 0 tells both that no fence is needed and that this is the first guard, or the last.
+/// **N1.** The words of a door that needs fences have the bit [`FENCED`] always, so that at a plain
+/// door, where none has it, one comparison with 0 tells both that no fence is needed and that this
+/// is the first guard, or the last.
 #[derive(Debug)]
 pub(super) struct SeatState {
     /// At most [`FENCED`]: no guard by that door. Else the key of the thread that uses the seat.
     pub(super) inside: [AtomicUsize; DOORS],
     /// Guards beyond the first by that door, [`ONE`] for each: the owner's business alone.
     further: [AtomicUsize; DOORS],
-    /// How often the owner came by a fenced door since the last publish that it saw (D9), below that publish's number.
+    /// The fenced door by which the owner came last, and how often in a row (D9): a publish opens
+    /// another one.
     calm: AtomicUsize,
 }
 
@@ -66,8 +79,9 @@ const MOST_GUARDS: usize = usize::MAX / 2;
 /// So many sections by the fenced door without a publish, and it is closed (D9).
 const CALM: usize = if MODEL { 1 } else { 4096 };
 
-/// Bits of a count of sections.
-const CALM_BITS: u32 = 16;
+/// Bits of the door below a count of sections.
+const DOOR_BITS: u32 = 3;
+const _: () = assert!(DOORS <= 1 << DOOR_BITS);
 
 /// The line that every reader reads and hardly anybody writes.
 #[derive(Debug)]
@@ -86,7 +100,7 @@ pub(super) struct Gate {
     pub(super) arrivals: Arrivals,
     /// What the writer tells of itself.
     pub(super) told: Told,
-    /// Seats of threads whose locals are gone (L3).
+    /// Seats of threads whose locals are gone (`local` L3).
     orphans: Mutex<Vec<Orphan>>,
 }
 
@@ -96,7 +110,8 @@ struct Orphan {
     address: Address<SeatState>,
 }
 
-// SAFETY: the seat is `Sync`, and lives as long as the roster; its name is a number to everybody but the roster.
+// SAFETY: the seat is `Sync`, and lives as long as the roster; its name is a number to everybody
+// but the roster.
 unsafe impl Send for Orphan {}
 
 impl Drop for Gate {
@@ -105,7 +120,8 @@ impl Drop for Gate {
     }
 }
 
-// SAFETY: all but the parker is `Send` and `Sync` by itself; the parker is `Send`, and has one user at a time (D5).
+// SAFETY: all but the parker is `Send` and `Sync` by itself; the parker is `Send`, and has one user
+// at a time (D5).
 unsafe impl Sync for Gate {}
 
 impl SeatState {
@@ -120,8 +136,8 @@ impl SeatState {
         self.inside.iter().all(|inside| inside.load(Ordering::Acquire) <= FENCED)
     }
 
-    /// One more guard by a door that this thread has announced already: its copy is not written while any of them lives (D3),
-    /// so there is nothing to confirm.
+    /// One more guard by a door that this thread has announced already: its copy is not written
+    /// while any of them lives (D3), so there is nothing to confirm.
     pub(super) fn enter_again(&self, door: Door) -> Door {
         let further = door.of(&self.further);
         // ORDERING: Relaxed: this thread alone uses it.
@@ -134,13 +150,14 @@ impl SeatState {
     }
 
     /// Counts a section by a fenced door; true if there were many since the last publish (D9).
-    fn has_calmed(&self, published: u64) -> bool {
-        let this = (published as usize) << CALM_BITS;
+    fn has_calmed(&self, door: Door) -> bool {
         // ORDERING: Relaxed: this thread alone uses it.
         let last = self.calm.load(Ordering::Relaxed);
-        let count = if last >> CALM_BITS == this >> CALM_BITS { last - this + 1 } else { 1 };
+        let is_same = last % (1 << DOOR_BITS) == door.word();
+        let count = if is_same { (last >> DOOR_BITS) + 1 } else { 1 };
         let calm = count >= CALM;
-        self.calm.store(if calm { this } else { this + count }, Ordering::Relaxed);
+        let kept = if calm { 0 } else { count };
+        self.calm.store((kept << DOOR_BITS) | door.word(), Ordering::Relaxed);
         calm
     }
 }
@@ -175,7 +192,8 @@ impl Gate {
         &self.roster
     }
 
-    /// Enters by a seat for one guard, which nobody owns (L3). Vacates those of earlier guards that have ended.
+    /// Enters by a seat for one guard, which nobody owns (`local` L3). Vacates those of earlier
+    /// guards that have ended.
     #[cold]
     pub(super) fn enter_orphaned(&self) -> (&SeatState, Door) {
         let mut orphans = self.orphans.lock();
@@ -183,8 +201,9 @@ impl Gate {
             // SAFETY: the gate keeps the roster, and so the seat.
             let seat = unsafe { &*orphan.seat };
             if seat.is_quiet() {
-                // SAFETY: abandoned below, and vacated once: it leaves the list. A guard that ends does not touch its seat behind the store that makes it
-                // quiet, and only the guard it was made for, or one that was counted beside that, has used it.
+                // SAFETY: abandoned below, and vacated once: it leaves the list. A guard that ends
+                // does not touch its seat behind the store that makes it quiet, and only the guard
+                // it was made for, or one that was counted beside that, has used it.
                 unsafe { self.roster.vacate(orphan.address, false) };
                 return false;
             }
@@ -204,12 +223,14 @@ impl Gate {
         !self.sign.barrier.is_usual()
     }
 
-    // ---- readers ----------------------------------------------------------------------------------------------------
+    // ---- readers
+    // ----------------------------------------------------------------------------------------------------
 
     /// Enters the readable copy. Only the thread that owns the seat may call this.
     ///
-    /// No value that is stored here is loaded and computed with again by the next section: branches on it are predicted, so
-    /// that the cache misses of consecutive sections overlap. How many do is a question of how few instructions there are.
+    /// No value that is stored here is loaded and computed with again by the next section: branches
+    /// on it are predicted, so that the cache misses of consecutive sections overlap. How many do
+    /// is a question of how few instructions there are.
     #[inline(always)]
     pub(super) fn enter(&self, seat: &SeatState) -> Door {
         let door = self.peek();
@@ -218,8 +239,8 @@ impl Gate {
         if inside.load(Ordering::Relaxed) != 0 {
             return self.enter_slowly(seat);
         }
-        // ORDERING: Relaxed: only its absence is acted upon, or the thread's own key; then B1, partner: the heavy barrier of
-        // `publish`. The usual barrier, by N1.
+        // ORDERING: Relaxed: only its absence is acted upon, or the thread's own key; then
+        // `barrier` B1, partner: the heavy barrier of `publish`. The usual barrier, by N1.
         inside.store(fork::thread_key(), Ordering::Relaxed);
         Barrier::Asymmetric.light();
         if self.is_readable(door) { door } else { self.enter_elsewhere(seat, door) }
@@ -235,7 +256,7 @@ impl Gate {
             if inside.load(Ordering::Relaxed) > FENCED {
                 return seat.enter_again(door);
             }
-            // ORDERING: Relaxed, then B1, as in `enter`.
+            // ORDERING: Relaxed, then `barrier` B1, as in `enter`.
             inside.store(fork::thread_key(), Ordering::Relaxed);
             self.light(door);
             if self.is_readable(door) {
@@ -249,25 +270,29 @@ impl Gate {
     /// The reader's half of the barrier at a door (D8).
     fn light(&self, door: Door) {
         if door.is_fenced() {
-            // ORDERING: SeqCst fence: B1; partner: the fence or heavy barrier of `publish` and `drain`.
+            // ORDERING: SeqCst fence: `barrier` B1; partner: the fence or heavy barrier of
+            // `publish` and `drain`.
             fence(Ordering::SeqCst);
         } else {
             self.sign.barrier.light();
         }
     }
 
-    /// Opens the plain door instead of a fenced one that has long not been needed (D9). The caller has a guard there.
+    /// Opens the plain door instead of a fenced one that has long not been needed (D9). The caller
+    /// has a guard there.
     fn calm_down(&self, seat: &SeatState, door: Door) {
-        if !door.is_fenced() || !seat.has_calmed(self.told.published()) {
+        if !door.is_fenced() || !seat.has_calmed(door) {
             return;
         }
         self.open_plain(door.place());
     }
 
-    /// Opens the plain door of a place instead of its fenced one, if that is open. The place stays readable meanwhile, or its copy is not looked at.
+    /// Opens the plain door of a place instead of its fenced one, if that is open. The place stays
+    /// readable meanwhile, or its copy is not looked at.
     pub(super) fn open_plain(&self, place: Place) {
-        // ORDERING: Relaxed: a read-modify-write, so whoever sees the plain door still synchronizes with the Release of `publish`; nothing of ours is handed over. If it
-        // fails, a publish or another reader was quicker.
+        // ORDERING: Relaxed: a read-modify-write, so whoever sees the plain door still synchronizes
+        // with the Release of `publish`; nothing of ours is handed over. If it fails, a publish or
+        // another reader was quicker.
         let _ = self.sign.readable.compare_exchange(
             place.fenced().word(),
             place.plain().word(),
@@ -291,8 +316,8 @@ impl Gate {
         if door.of(&seat.further).load(Ordering::Relaxed) != 0 {
             return self.leave_slowly(seat, door);
         }
-        // ORDERING: Release: partner is the Acquire of `is_clear`: what the guards read, they read before the writer writes.
-        // The usual barrier, by N1.
+        // ORDERING: Release: partner is the Acquire of `is_clear`: what the guards read, they read
+        // before the writer writes. The usual barrier, by N1.
         door.of(&seat.inside).store(0, Ordering::Release);
         Barrier::Asymmetric.light();
         self.left(door);
@@ -341,11 +366,13 @@ impl Gate {
     /// The second look, behind a light barrier: true if the announced door is still open (D2, D3).
     #[inline(always)]
     fn is_readable(&self, door: Door) -> bool {
-        // ORDERING: Acquire: partner is the Release of `publish`: the copy is seen as it was published.
+        // ORDERING: Acquire: partner is the Release of `publish`: the copy is seen as it was
+        // published.
         self.sign.readable.load(Ordering::Acquire) == door.word()
     }
 
-    /// Nobody of a seat is inside by a door any more, and a light barrier lies behind that: is the writer waiting for it (D6)?
+    /// Nobody of a seat is inside by a door any more, and a light barrier lies behind that: is the
+    /// writer waiting for it (D6)?
     #[inline(always)]
     fn left(&self, door: Door) {
         // ORDERING: Acquire: partner is the Release store of `arm`.
@@ -358,8 +385,9 @@ impl Gate {
     #[cold]
     #[inline(never)]
     fn wake_writer(&self, door: Door) {
-        // ORDERING: Relaxed: a guess, confirmed by the exchange. If it fails, the writer has begun another round since, or another reader was quicker: a round that
-        // was armed after our look at the state sees that we have left (D6).
+        // ORDERING: Relaxed: a guess, confirmed by the exchange. If it fails, the writer has begun
+        // another round since, or another reader was quicker: a round that was armed after our look
+        // at the state sees that we have left (D6).
         let state = State::from_word(self.sign.state.load(Ordering::Relaxed));
         if !state.is_waiting_for(door.place()) {
             return;
@@ -376,7 +404,8 @@ impl Gate {
         }
         // SAFETY: the state is CLAIMED by us: nobody else uses the parker (D5).
         let parker = self.parker.with_mut(|parker| unsafe { (*parker).take() });
-        // ORDERING: Release: partner is the Acquire of `park` and `disarm`: the parker may be written again.
+        // ORDERING: Release: partner is the Acquire of `park` and `disarm`: the parker may be
+        // written again.
         self.sign.state.store(State::WRITABLE.word(), Ordering::Release);
         if let Some(parker) = parker {
             parker.wake();
@@ -394,7 +423,6 @@ fn too_many_guards() -> ! {
 
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests {
-    use super::super::twin::TwinStats;
     use super::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -417,22 +445,22 @@ mod tests {
     #[test]
     fn readers_come_to_rest_by_themselves() {
         let gate = Gate::new(Barrier::Asymmetric);
-        let (seat, place) = (gate.join(), Place::ALL[1]);
-        assert!(gate.publish(place, true));
-        let visit = |times: usize| {
+        let (seat, other, place) = (gate.join(), Place::ALL[0], Place::ALL[1]);
+        let visit = |times: usize, place: Place| {
             for _ in 0..times {
                 let door = gate.enter(&seat);
                 assert_eq!(door.place(), place);
                 gate.leave(&seat, door);
             }
         };
-        visit(CALM - 1);
-        gate.told.tell(&TwinStats { published: 1, ..TwinStats::default() }, 0);
-        visit(CALM - 1);
-        assert_eq!(gate.peek(), place.fenced());
-        visit(1);
+        for place in [place, other, place] {
+            assert!(gate.publish(place, true));
+            visit(CALM - 1, place);
+            assert_eq!(gate.peek(), place.fenced());
+        }
+        visit(1, place);
         assert_eq!(gate.peek(), place.plain());
-        visit(2);
+        visit(2, place);
         assert_eq!(gate.peek(), place.plain());
         assert!(seat.is_quiet());
     }

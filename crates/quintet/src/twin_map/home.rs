@@ -1,9 +1,9 @@
 //! Sending readers home: back to the copy that they came from.
 //!
-//! Two copies are twice the memory. Readers that change to the other copy with every publish find it
-//! cold; in a table that is as large as the last-level cache they lose most of the cache that way. So
-//! a writer that publishes now and then lets them *visit* the other copy only, for as long as it
-//! takes to bring the first one up to date.
+//! Two copies are twice the memory. Readers that change to the other copy with every publish find
+//! it cold; in a table that is as large as the last-level cache they lose most of the cache that
+//! way. So a writer that publishes now and then lets them *visit* the other copy only, for as long
+//! as it takes to bring the first one up to date.
 //!
 //! ```text
 //!   publish    readable = B, by its fenced door; heavy barrier           readers visit B
@@ -14,27 +14,31 @@
 //! ```
 //!
 //! **H1.** Home is the place that was readable before the publish. Readers return there only after
-//! the barrier of the publish was granted, a scan behind it found nobody there (D2), the copy there
-//! was found to be the writer's alone (C2), and the whole log was replayed on it and both copies
-//! agree (X1). Then the phase is STALE with an empty log: the other copy lacks nothing.
+//! the barrier of the publish was granted, a scan behind it found nobody there (`gate` D2), the
+//! copy there was found to be the writer's alone (`core` C2), and the whole log was replayed on it
+//! and both copies agree (`twin` X1). Then the phase is STALE with an empty log: the other copy
+//! lacks nothing.
 //! **H2.** The return shows the version that is shown already: home gets its number before its door
-//! opens. The publish is the first exchange, one moment for all readers (D7); the second one shows
-//! nobody anything new or old, announces nothing and counts nowhere but in `returned`.
-//! **H3.** A reader that has read the word of home before the publish may confirm it after the return,
-//! for the word is the same. If the scan has missed its announcement, its second look follows
-//! the barrier (B1): it reads the word of the visit, and leaves, or that of the return, which
-//! hands over the replayed copy. If the scan has seen the announcement, there was no return.
-//! **H4.** Who visits comes by the fenced door, so the return needs a fence and no second heavy barrier
-//! (D8). If visitors have opened the plain door meanwhile (D9), its exchange says so.
-//! **H5.** What stands in the way leaves the table as if nothing had been tried. Guards at home (also
-//! the writer's own) and owned guards: the log stays, and the next write drains as ever. A replay
-//! that panics or ends differently: the copy is given up, and the next write makes another.
+//! opens. The publish is the first exchange, one moment for all readers (`gate` D7); the second one
+//! shows nobody anything new or old, announces nothing and counts nowhere but in `returned`.
+//! **H3.** A reader that has read the word of home before the publish may confirm it after the
+//! return, for the word is the same. If the scan has missed its announcement, its second look
+//! follows the barrier (`barrier` B1): it reads the word of the visit, and leaves, or that of the
+//! return, which hands over the replayed copy. If the scan has seen the announcement, there was no
+//! return.
+//! **H4.** Who visits comes by the fenced door, so the return needs a fence and no second heavy
+//! barrier (`gate` D8). If visitors have opened the plain door meanwhile (`gate` D9), its exchange
+//! says so.
+//! **H5.** What stands in the way leaves the table as if nothing had been tried. Guards at home
+//! (also the writer's own) and owned guards: the log stays, and the next write drains as ever. A
+//! replay that panics or ends differently: the copy is given up, and the next write makes another.
 //! **H6.** A reader that does not run cannot leave: with all cores busy the writer itself may have
 //! interrupted it. Whoever may wait and has rested long gives way for a moment, once, and is woken
-//! by the reader as from every wait (D6); if in vain, not for the next publishes, twice as many
-//! each time. It only hopes: it can do without, so nobody who holds a guard there is told
-//! that the writer waits for it (F6).
-//! **H7.** Copies that know which of them is readable (`InertMap`, N1) are published without a return.
+//! by the reader as from every wait (`gate` D6); if in vain, not for the next publishes, twice as
+//! many each time. It only hopes: it can do without, so nobody who holds a guard there is told that
+//! the writer waits for it (`desk` F6).
+//! **H7.** Copies that know which of them is readable (`InertMap`, `inert` N1) are published
+//! without a return.
 
 use super::absorb::Absorb;
 use super::twin::Twin;
@@ -83,7 +87,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         if !self.pace.is_rare(self.log.len()) {
             return false;
         }
-        // SAFETY: the readable copy is not written (D1).
+        // SAFETY: the readable copy is not written (`gate` D1).
         let copy = unsafe { self.core.copy(self.readable) };
         !copy.is_copied_sooner(self.log.len())
     }
@@ -111,7 +115,8 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         if !self.settled || !(self.is_home_empty() || cfg!(quintet_mutation = "home-occupied")) {
             return false;
         }
-        // SAFETY: we are the writer; drained since a settled publish (D2); the reference is not used.
+        // SAFETY: we are the writer; drained since a settled publish (`gate` D2); the reference is
+        // not used.
         if unsafe { self.core.copy_mut(home) }.is_none() {
             return false;
         }
@@ -121,7 +126,8 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
             self.empty(home);
             return false;
         }
-        // SAFETY: as above, and the copy is there and ours alone: nobody has come in (C2, D4).
+        // SAFETY: as above, and the copy is there and ours alone: nobody has come in (`core` C2,
+        // `gate` D4).
         self.settled = unsafe { self.core.reopen(home, self.version) };
         std::mem::swap(&mut self.readable, &mut self.writable);
         self.stats.returned += 1;
@@ -129,7 +135,8 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         true
     }
 
-    /// Whether nobody is at home any more. Gives way to readers that do not run, if that is due (H6).
+    /// Whether nobody is at home any more. Gives way to readers that do not run, if that is due
+    /// (H6).
     fn is_home_empty(&mut self) -> bool {
         let home = self.writable;
         if self.core.gate.soon_clear(Places::one(home), LOOKS).is_some() {

@@ -1,18 +1,24 @@
 //! Copies that share their keys and values: half the memory, no `Clone`.
 //!
-//! Both copies hold the same keys and values, bit by bit. Nothing that is stored in a copy is dropped by the copy; who owns what:
+//! Both copies hold the same keys and values, bit by bit. Nothing that is stored in a copy is
+//! dropped by the copy; who owns what:
 //!
-//! **N1.** What is in the readable copy is owned by the map, and dropped with the copy whose number is `Yard::owner`.
-//! **N2.** What a published batch took out of the readable copy may still be in other ones: it is owned by `pending`, until a
-//! guard has brought the other copy up to date and there are no more than these two (owned guards may have more); then by `evicted`, until it is taken or dropped.
-//! **N3.** What an unpublished batch put in is owned by the log; what it took out is owned by the readable copy still, unless the same
-//! batch put it in. A discard therefore drops what the log put in, and forgets what was taken out.
-//! **N4.** When the writer goes first, readers may be on any copy: `pending` waits in the yard until all copies are gone. An owned guard keeps the core, and so the copy that
-//! drops the entries.
+//! **N1.** What is in the readable copy is owned by the map, and dropped with the copy whose number
+//! is `Yard::owner`.
+//! **N2.** What a published batch took out of the readable copy may still be in other ones: it is
+//! owned by `pending`, until a guard has brought the other copy up to date and there are no more
+//! than these two (owned guards may have more); then by `evicted`, until it is taken or dropped.
+//! **N3.** What an unpublished batch put in is owned by the log; what it took out is owned by the
+//! readable copy still, unless the same batch put it in. A discard therefore drops what the log put
+//! in, and forgets what was taken out.
+//! **N4.** When the writer goes first, readers may be on any copy: `pending` waits in the yard
+//! until all copies are gone. An owned guard keeps the core, and so the copy that drops the
+//! entries.
 //!
 //!
-//! Equal answers of `Eq` and `Hash` on both copies are what N2 rests on, hence the promise of [`Inert`] and the fixed hasher. Keys that one asks with are
-//! anybody's: what they find is looked up once more by the stored key before it changes anything.
+//! Equal answers of `Eq` and `Hash` on both copies are what N2 rests on, hence the promise of
+//! [`Inert`] and the fixed hasher. Keys that one asks with are anybody's: what they find is looked
+//! up once more by the stored key before it changes anything.
 
 use super::absorb::{Absorb, Differs};
 use super::alias::{Alias, Ask, Inert};
@@ -44,7 +50,8 @@ struct Yard<K, V> {
     dead: Mutex<Vec<Dead<K, V>>>,
 }
 
-/// One version of a map whose copies share keys and values; see [`Builder::build_inert`](super::TwinMapBuilder::build_inert).
+/// One version of a map whose copies share keys and values; see
+/// [`Builder::build_inert`](super::TwinMapBuilder::build_inert).
 pub struct InertMap<K, V> {
     map: Version<Alias<K>, Alias<V>>,
     yard: Arc<Yard<K, V>>,
@@ -87,14 +94,17 @@ impl<K, V> InertMap<K, V> {
 
 impl<K, V> Drop for InertMap<K, V> {
     fn drop(&mut self) {
-        // ORDERING: Release: partner is the Acquire of `ready`: who had this copy has looked at it for the last time.
+        // ORDERING: Release: partner is the Acquire of `ready`: who had this copy has looked at it
+        // for the last time.
         self.yard.copies.fetch_sub(1, Ordering::Release);
-        // ORDERING: Relaxed: the writer changes it before it publishes, and whoever drops a copy comes after both.
+        // ORDERING: Relaxed: the writer changes it before it publishes, and whoever drops a copy
+        // comes after both.
         if self.yard.owner.load(Ordering::Relaxed) != self.number {
             return;
         }
         for (key, value) in self.map.iter() {
-            // SAFETY: the map's entries are dropped by this copy alone (N1), when the core that held the copies goes.
+            // SAFETY: the map's entries are dropped by this copy alone (N1), when the core that
+            // held the copies goes.
             drop(unsafe { key.duplicate().own() });
             // SAFETY: as above.
             drop(unsafe { value.duplicate().own() });
@@ -188,14 +198,15 @@ impl<K: Inert + Hash + Eq, V: Inert> InertWriter<K, V> {
             dead: Mutex::new(Vec::new()),
         });
         let first = InertMap { map, yard: Arc::clone(&yard), number: 0 };
-        // A third copy would keep what was taken out for as long as a reader stays (N2): readers are waited for.
+        // A third copy would keep what was taken out for as long as a reader stays (N2): readers
+        // are waited for.
         let (twin, reader) = Twin::with(first, Stalled::Wait, barrier);
         let (taken, pending, evicted) = (Vec::new(), Vec::new(), Vec::new());
         (Self { twin, yard, taken, pending, evicted }, reader)
     }
 
-    /// Starts a batch of changes; see [`Writer::guard`](super::Writer::guard). What the batch before last took out is dropped, unless
-    /// [`evicted`](Self::evicted) was asked for it.
+    /// Starts a batch of changes; see [`Writer::guard`](super::Writer::guard). What the batch
+    /// before last took out is dropped, unless [`evicted`](Self::evicted) was asked for it.
     ///
     /// # Panics
     /// As there.
@@ -236,7 +247,8 @@ impl<K: Inert + Hash + Eq, V: Inert> InertWriter<K, V> {
         let are_two = write.yard.copies.load(Ordering::Acquire) <= 2;
         let free = if are_two { pending.len() } else { 0 };
         let freed = pending.drain(..free).map(|dead| {
-            // SAFETY: taken out of the copy that is readable since, and of the other by the replay; there is no third: no duplicate is left (N2).
+            // SAFETY: taken out of the copy that is readable since, and of the other by the replay;
+            // there is no third: no duplicate is left (N2).
             unsafe { own_both(dead) }
         });
         let old = std::mem::replace(evicted, freed.collect());
@@ -246,7 +258,8 @@ impl<K: Inert + Hash + Eq, V: Inert> InertWriter<K, V> {
         guard
     }
 
-    /// The values that the last published batch but one, or the last one if a guard was taken since, replaced and removed.
+    /// The values that the last published batch but one, or the last one if a guard was taken
+    /// since, replaced and removed.
     pub fn evicted(&mut self) -> Evicted<K, V> {
         Evicted(std::mem::take(&mut self.evicted).into_iter())
     }
@@ -275,7 +288,8 @@ impl<K: Inert + Hash + Eq, V: Inert> Drop for InertWriter<K, V> {
 }
 
 impl<K: Inert + Hash + Eq, V: Inert> InertWriteGuard<'_, K, V> {
-    /// Changes the copy; a panic discards the batch, since only whole batches are owned by somebody (N3).
+    /// Changes the copy; a panic discards the batch, since only whole batches are owned by somebody
+    /// (N3).
     fn change<R>(
         &mut self,
         change: impl FnOnce(
@@ -292,7 +306,8 @@ impl<K: Inert + Hash + Eq, V: Inert> InertWriteGuard<'_, K, V> {
         })
     }
 
-    /// Sets the value of a key; shows the old one, which [`InertWriter::evicted`] hands back when no reader can see it.
+    /// Sets the value of a key; shows the old one, which [`InertWriter::evicted`] hands back when
+    /// no reader can see it.
     pub fn insert(&mut self, key: K, value: V) -> Option<&V> {
         let key = Alias::new(key);
         let unused = key.duplicate();
@@ -300,7 +315,8 @@ impl<K: Inert + Hash + Eq, V: Inert> InertWriteGuard<'_, K, V> {
         self.take((Some(unused), Some(old)))
     }
 
-    /// Removes a key; shows its value, which [`InertWriter::evicted`] hands back when no reader can see it.
+    /// Removes a key; shows its value, which [`InertWriter::evicted`] hands back when no reader can
+    /// see it.
     pub fn remove<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q) -> Option<&V> {
         let stored = self.write.map.get_key_value(&Ask(key))?.0.duplicate();
         let value = self.change(|map, log| map.remove(log, &stored))?;
@@ -328,7 +344,8 @@ impl<K: Inert + Hash + Eq, V: Inert> InertWriteGuard<'_, K, V> {
         self.retain(|_, _| false);
     }
 
-    /// Makes the changes visible to all readers at one moment; returns the number of the new version.
+    /// Makes the changes visible to all readers at one moment; returns the number of the new
+    /// version.
     pub fn publish(mut self) -> u64 {
         self.publish_now()
     }
@@ -348,7 +365,8 @@ impl<K: Inert + Hash + Eq, V: Inert> InertWriteGuard<'_, K, V> {
 
     fn discard_now(&mut self) {
         let staged = self.write.take_staged();
-        // What was taken out is the readable copy's (N3): forgotten before anything can panic, it is never dropped as if it were the batch's.
+        // What was taken out is the readable copy's (N3): forgotten before anything can panic, it
+        // is never dropped as if it were the batch's.
         self.taken.clear();
         // First a copy without them, then they may go (N3).
         self.write.make_whole();
@@ -413,7 +431,8 @@ fn drop_put_in<K, V>(staged: Vec<Change<K, V>>) {
         _ => None,
     });
     for dead in put_in {
-        // SAFETY: owned by the log (N3); the copy that had a duplicate is gone or never looked at again.
+        // SAFETY: owned by the log (N3); the copy that had a duplicate is gone or never looked at
+        // again.
         drop(unsafe { own_both(dead) });
     }
 }

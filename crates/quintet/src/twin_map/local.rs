@@ -1,10 +1,11 @@
 //! The calling thread's own seats, one per table that it reads through the table itself.
 //!
-//! **L1.** A local seat is taken by its thread at its first guard of a table, and vacated when the thread ends, or when the table is gone and the thread reads
-//! another one for the first time.
+//! **L1.** A local seat is taken by its thread at its first guard of a table, and vacated when the
+//! thread ends, or when the table is gone and the thread reads another one for the first time.
 //! **L2.** `LAST` names a seat that `SEATS` owns, or nothing: it is cleared before an owner goes.
-//! **L3.** When the thread's locals go while a guard lives, the seat is abandoned: it stays taken, by nobody, until the roster drops. When they are gone, each guard
-//! gets a seat of its own, which is abandoned while the guard lives and vacated by the next one of that kind.
+//! **L3.** When the thread's locals go while a guard lives, the seat is abandoned: it stays taken,
+//! by nobody, until the roster drops. When they are gone, each guard gets a seat of its own, which
+//! is abandoned while the guard lives and vacated by the next one of that kind.
 
 use super::gate::{Gate, SeatState};
 use super::word::Door;

@@ -1,6 +1,8 @@
-//! The desk of many writers on small models: every order of two writers, and of a reader beside them.
+//! The desk of many writers on small models: every order of two writers, and of a reader beside
+//! them.
 //!
-//! Who polls for the lock (F6) is left to shuttle: loom lets a `try_lock` that was announced sleep when another thread locks.
+//! Who polls for the lock (`desk` F6) is left to shuttle: loom lets a `try_lock` that was announced
+//! sleep when another thread locks.
 
 use super::desk::{Desk, Options};
 use super::user_code::Planned;
@@ -11,7 +13,8 @@ use crate::sync::{Arc, Ordering, thread};
 use loom::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// The sum of the keys inserted. loom reports a write under a guard. While it is told to, copying it panics.
+/// The sum of the keys inserted. loom reports a write under a guard. While it is told to, copying
+/// it panics.
 struct Tracked {
     sum: UnsafeCell<u64>,
     sour: std::sync::Arc<AtomicU64>,
@@ -86,7 +89,7 @@ fn seen() -> &'static AtomicU64 {
     Box::leak(Box::default())
 }
 
-/// Two writers: both are published when they return, in two versions or in one (F1, F4).
+/// Two writers: both are published when they return, in two versions or in one (`desk` F1, F4).
 #[test]
 fn loom_two_writers_share_a_round_or_do_not() {
     let (one, two) = (seen(), seen());
@@ -118,7 +121,7 @@ fn loom_rounds_that_follow_each_other() {
     });
 }
 
-/// A writer panics beside another one, which is published (F2).
+/// A writer panics beside another one, which is published (`desk` F2).
 #[test]
 fn loom_a_writer_panics_beside_another() {
     model(3, |desk| {
@@ -200,7 +203,8 @@ fn map_model(test: impl Fn(Arc<Map>) + Sync + Send + 'static) {
     });
 }
 
-/// Two updates of one key: the watch of the one is told of the other, published or staged (W1, W2).
+/// Two updates of one key: the watch of the one is told of the other, published or staged (`watch`
+/// W1, W2).
 #[test]
 fn loom_two_updates_of_one_key() {
     map_model(|map| {

@@ -1,7 +1,9 @@
-//! The protocol of readers and writer on small models, with fences on both sides (loom cannot interrupt other threads).
+//! The protocol of readers and writer on small models, with fences on both sides (loom cannot
+//! interrupt other threads).
 //!
-//! A copy is a tracked cell: guards read it, the writer writes it. loom reports any two such accesses that no happens-before
-//! separates, which is a write under a guard; and a writer that nobody wakes is a deadlock.
+//! A copy is a tracked cell: guards read it, the writer writes it. loom reports any two such
+//! accesses that no happens-before separates, which is a write under a guard; and a writer that
+//! nobody wakes is a deadlock.
 
 use super::*;
 use crate::sync::{Arc, Barrier, thread};
@@ -76,7 +78,8 @@ fn read(reader: &Reader<Tracked>, guards: usize) {
     }
 }
 
-/// Enter, flip, leave; the third publish writes the copy the first reader may have seen, and parks for it.
+/// Enter, flip, leave; the third publish writes the copy the first reader may have seen, and parks
+/// for it.
 #[test]
 fn loom_one_reader_and_three_publishes() {
     model(|| {
@@ -91,7 +94,8 @@ fn loom_one_reader_and_three_publishes() {
     });
 }
 
-/// Two old readers: the first to leave wakes the writer, which must arm, barrier and look again for the second.
+/// Two old readers: the first to leave wakes the writer, which must arm, barrier and look again for
+/// the second.
 #[test]
 fn loom_the_writer_arms_anew_for_the_second_reader() {
     model(|| {
@@ -111,7 +115,8 @@ fn loom_the_writer_arms_anew_for_the_second_reader() {
     });
 }
 
-/// The write handle moves to another thread between two waits: a late waker must not swallow the second one's wake-up.
+/// The write handle moves to another thread between two waits: a late waker must not swallow the
+/// second one's wake-up.
 #[test]
 fn loom_the_write_handle_moves_between_waits() {
     model(|| {
@@ -130,7 +135,8 @@ fn loom_the_write_handle_moves_between_waits() {
     });
 }
 
-/// Two waits follow each other at once: the waker of the first may still be taking the parker when the second is prepared.
+/// Two waits follow each other at once: the waker of the first may still be taking the parker when
+/// the second is prepared.
 #[test]
 fn loom_a_late_waker_and_the_next_wait_share_no_parker() {
     model(|| {
@@ -147,7 +153,8 @@ fn loom_a_late_waker_and_the_next_wait_share_no_parker() {
     });
 }
 
-/// An owned guard is taken, shared, sent away and dropped: its copy is not written meanwhile, and freed once (C2, C3).
+/// An owned guard is taken, shared, sent away and dropped: its copy is not written meanwhile, and
+/// freed once (`core` C2, C3).
 #[test]
 fn loom_an_owned_guard_keeps_its_copy() {
     model(|| {
@@ -171,7 +178,7 @@ fn loom_an_owned_guard_keeps_its_copy() {
     });
 }
 
-/// The last owner of a copy leaves while the writer asks whether the copy is its own (C2).
+/// The last owner of a copy leaves while the writer asks whether the copy is its own (`core` C2).
 #[test]
 fn loom_the_last_owner_leaves_beside_the_writer() {
     model(|| {
@@ -187,7 +194,8 @@ fn loom_the_last_owner_leaves_beside_the_writer() {
     });
 }
 
-/// Readers close the fenced door beside a publish (D9): whichever comes first, the publish knows which door it has closed.
+/// Readers close the fenced door beside a publish (`gate` D9): whichever comes first, the publish
+/// knows which door it has closed.
 #[test]
 fn loom_readers_close_the_fenced_door() {
     model(|| {
@@ -270,7 +278,8 @@ fn loom_shared_readers() {
     });
 }
 
-/// A reader that looks again after another told it of a version does not see an older one: one readable word.
+/// A reader that looks again after another told it of a version does not see an older one: one
+/// readable word.
 #[test]
 fn loom_a_publish_is_one_moment_for_all_readers() {
     use crate::sync::{AtomicU64, Ordering};
@@ -304,7 +313,8 @@ fn homing(stalled: Stalled) -> (Writer, Reader<Tracked>) {
     (twin, reader)
 }
 
-/// Readers come, visit and go beside publishes that send them home: the copy there is not written under a guard, and shows the version that it shows (H1, H2).
+/// Readers come, visit and go beside publishes that send them home: the copy there is not written
+/// under a guard, and shows the version that it shows (`home` H1, H2).
 #[test]
 fn loom_readers_are_sent_home() {
     model(|| {
@@ -319,7 +329,8 @@ fn loom_readers_are_sent_home() {
     });
 }
 
-/// Two readers: one may be at home while the other visits. Neither sees an older version after a newer one, nor after the other has told it (H2, H3).
+/// Two readers: one may be at home while the other visits. Neither sees an older version after a
+/// newer one, nor after the other has told it (`home` H2, H3).
 #[test]
 fn loom_a_return_shows_nobody_an_older_version() {
     use crate::sync::{AtomicU64, Ordering};
@@ -349,7 +360,8 @@ fn loom_a_return_shows_nobody_an_older_version() {
     });
 }
 
-/// An owned guard of the copy at home, or of the visited one, keeps what it shows (C2, H5).
+/// An owned guard of the copy at home, or of the visited one, keeps what it shows (`core` C2,
+/// `home` H5).
 #[test]
 fn loom_an_owned_guard_is_taken_beside_a_return() {
     model(|| {
@@ -382,7 +394,8 @@ fn loom_a_copy_is_left_behind_beside_a_return() {
     });
 }
 
-/// A version that is waited for comes with the publish; the return that follows announces nothing and takes nothing away (H2).
+/// A version that is waited for comes with the publish; the return that follows announces nothing
+/// and takes nothing away (`home` H2).
 #[test]
 fn loom_waiting_for_a_version_beside_a_return() {
     model(|| {
@@ -396,7 +409,8 @@ fn loom_waiting_for_a_version_beside_a_return() {
     });
 }
 
-/// A task is woken by the last reader; a future that is forgotten leaves the state armed, and the next guard copes.
+/// A task is woken by the last reader; a future that is forgotten leaves the state armed, and the
+/// next guard copes.
 #[test]
 fn loom_a_task_waits_and_a_future_is_forgotten() {
     use std::future::Future;
@@ -476,7 +490,8 @@ fn loom_an_occupied_copy_is_left_behind() {
     });
 }
 
-/// Guards of two old versions are in the way, and the older one ends: its place is free, so the writer is woken and goes on (D6).
+/// Guards of two old versions are in the way, and the older one ends: its place is free, so the
+/// writer is woken and goes on (`gate` D6).
 #[test]
 fn loom_either_of_two_old_versions_lets_the_writer_go_on() {
     for newer in [false, true] {

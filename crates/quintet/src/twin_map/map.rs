@@ -16,12 +16,15 @@ use crate::sync::const_where_possible;
 use equivalent::Equivalent;
 use std::hash::{BuildHasher, Hash};
 
-/// A map in two copies: reads cost what a read of a plain `hashbrown` map costs; writes take turns and publish.
+/// A map in two copies: reads cost what a read of a plain `hashbrown` map costs; writes take turns
+/// and publish.
 ///
 /// # When to use
 ///
-/// A table that is read all the time and changed now and then: configuration, routing, feature flags, symbol tables. Not for tables that are written as often as they
-/// are read ([`WordMap`](crate::WordMap), [`ItemSet`](crate::ItemSet)), and not where two copies of everything are too much memory.
+/// A table that is read all the time and changed now and then: configuration, routing, feature
+/// flags, symbol tables. Not for tables that are written as often as they are read
+/// ([`WordMap`](crate::WordMap), [`ItemSet`](crate::ItemSet)), and not where two copies of
+/// everything are too much memory.
 ///
 /// # Example
 ///
@@ -48,21 +51,28 @@ use std::hash::{BuildHasher, Hash};
 /// });
 /// ```
 ///
-/// For a hot loop, a [`handle`](Self::handle) of one's own; for one writer that decides when to publish, [`split`](Self::split).
+/// For a hot loop, a [`handle`](Self::handle) of one's own; for one writer that decides when to
+/// publish, [`split`](Self::split).
 ///
 /// # Consistency
 ///
-/// A guard shows one version, whole and unchanged. A publish is one moment for all readers: whoever reads after a write has returned sees that version or a later
-/// one, and once any reader has seen a version, no later guard of any reader shows an older one. Writes are atomic, each in one version; a [`batch`](Self::batch) is
-/// one write. Writes that wait for each other are published together.
+/// A guard shows one version, whole and unchanged. A publish is one moment for all readers: whoever
+/// reads after a write has returned sees that version or a later one, and once any reader has seen
+/// a version, no later guard of any reader shows an older one. Writes are atomic, each in one
+/// version; a [`batch`](Self::batch) is one write. Writes that wait for each other are published
+/// together.
 ///
 /// # Progress
 ///
-/// Reads never wait. Writes take turns. Each needs the copy of the version before the current one: where guards of that version are still held, it waits about as long as a copy
-/// of the content takes, and then makes one. So a guard that is held for long costs one copy, and holds up nobody. Guards of two old versions, held by threads
-/// ([`pin`](Self::pin), [`get`](Self::get), handles), fill all places: then writes wait for one of them, and a thread that would wait for its own guard is told so by
-/// a panic. [`owned_pin`](Self::owned_pin) is never waited for. [`try_batch`](Self::try_batch), [`batch_timeout`](Self::batch_timeout) and
-/// [`batch_async`](Self::batch_async) do not block; [`Stalled::Wait`](super::Stalled::Wait) makes no third copy.
+/// Reads never wait. Writes take turns. Each needs the copy of the version before the current one:
+/// where guards of that version are still held, it waits about as long as a copy of the content
+/// takes, and then makes one. So a guard that is held for long costs one copy, and holds up nobody.
+/// Guards of two old versions, held by threads ([`pin`](Self::pin), [`get`](Self::get), handles),
+/// fill all places: then writes wait for one of them, and a thread that would wait for its own
+/// guard is told so by a panic. [`owned_pin`](Self::owned_pin) is never waited for.
+/// [`try_batch`](Self::try_batch), [`batch_timeout`](Self::batch_timeout) and
+/// [`batch_async`](Self::batch_async) do not block; [`Stalled::Wait`](super::Stalled::Wait) makes
+/// no third copy.
 ///
 /// # Growth
 ///
@@ -70,15 +80,20 @@ use std::hash::{BuildHasher, Hash};
 ///
 /// # Memory
 ///
-/// A new table allocates nothing until it is written, pinned or given a handle. Then there are two copies, keys and values included, three while a guard of an old version
-/// is held, and one more for each older version that an [`owned_pin`](Self::owned_pin) has: each owns its own (`Clone`); keep large values in an `Arc`. A write costs two table operations, a clone of its key and value, and a process-wide barrier: a tenth of a microsecond alone,
-/// several beside busy threads; a batch costs one barrier. What was replaced or removed is freed by a later write.
+/// A new table allocates nothing until it is written, pinned or given a handle. Then there are two
+/// copies, keys and values included, three while a guard of an old version is held, and one more
+/// for each older version that an [`owned_pin`](Self::owned_pin) has: each owns its own (`Clone`);
+/// keep large values in an `Arc`. A write costs two table operations, a clone of its key and value,
+/// and a process-wide barrier: a tenth of a microsecond alone, several beside busy threads; a batch
+/// costs one barrier. What was replaced or removed is freed by a later write.
 ///
 /// # Panics
 ///
-/// A panic in `Hash`, `Eq`, `Clone`, `Drop` or a closure never leaves the copies different; an operation that panicked has not happened. Writes panic if their thread
-/// holds an old read guard of this table itself, or is inside of a `batch` of it, or if there is no memory. If `Clone`, `Hash` or `Eq` panics in one writer's change, and again when the copy
-/// is made anew, those that share its publish panic as well, with nothing changed.
+/// A panic in `Hash`, `Eq`, `Clone`, `Drop` or a closure never leaves the copies different; an
+/// operation that panicked has not happened. Writes panic if their thread holds an old read guard
+/// of this table itself, or is inside of a `batch` of it, or if there is no memory. If `Clone`,
+/// `Hash` or `Eq` panics in one writer's change, and again when the copy is made anew, those that
+/// share its publish panic as well, with nothing changed.
 #[doc(alias("DashMap", "ArcSwap", "RwLock", "left-right", "evmap", "flashmap"))]
 pub struct TwinMap<K, V, S = DefaultHashBuilder>
 where
@@ -120,7 +135,8 @@ impl<K: Hash + Eq + Clone, V: Clone> TwinMap<K, V> {
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
     const_where_possible! {
-        /// An empty map with a hasher of your own. Clones of the hasher must hash alike; if they do not, keys may not be found, and nothing worse.
+        /// An empty map with a hasher of your own. Clones of the hasher must hash alike; if they do
+        /// not, keys may not be found, and nothing worse.
         pub fn with_hasher(hasher: S) -> Self {
             Self { desk: Desk::new(Version::with_pages(hasher, Pages::Huge), Options::DEFAULT) }
         }
@@ -161,7 +177,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
         self.desk.blank.hasher()
     }
 
-    /// One writer, and a first reader to clone: for who decides himself when to publish, waits with a timeout, or in a task.
+    /// One writer, and a first reader to clone: for who decides himself when to publish, waits with
+    /// a timeout, or in a task.
     ///
     /// ```
     /// let (mut writer, reader) = quintet::TwinMap::new().split();
@@ -180,7 +197,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
         (Writer::from_twin(twin), reader)
     }
 
-    /// A table over the copies of a writer. Readers stay. What a forgotten guard has staged is published by the next write.
+    /// A table over the copies of a writer. Readers stay. What a forgotten guard has staged is
+    /// published by the next write.
     pub fn from_writer(writer: Writer<K, V, S>) -> Self {
         let twin = writer.into_twin();
         let blank = twin.reader().pin().blank();
@@ -188,10 +206,11 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
         Self { desk: Desk::over(blank, options, twin) }
     }
 
-    /// Looks at the current version by the calling thread's seat: one version and plain references, for as long as the guard lives.
+    /// Looks at the current version by the calling thread's seat: one version and plain references,
+    /// for as long as the guard lives.
     ///
-    /// The guard holds back the copy that it shows: if it is held for long, a write makes another one. It stays on its thread; [`owned_pin`](Self::owned_pin) gives one that
-    /// does not.
+    /// The guard holds back the copy that it shows: if it is held for long, a write makes another
+    /// one. It stays on its thread; [`owned_pin`](Self::owned_pin) gives one that does not.
     ///
     /// # Panics
     /// If a quarter of the address space of guards is alive or forgotten on this thread.
@@ -201,7 +220,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
         self.desk.pin()
     }
 
-    /// Looks at the current version through a guard that has no lifetime, may leave its thread, and be held across `.await`. It owns its version: no writer waits for it.
+    /// Looks at the current version through a guard that has no lifetime, may leave its thread, and
+    /// be held across `.await`. It owns its version: no writer waits for it.
     ///
     /// ```
     /// let map = quintet::TwinMap::from([("a", 1)]);
@@ -214,7 +234,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
         self.desk.owned_pin()
     }
 
-    /// A reader with a seat of its own, for a hot loop, or a thread or task that stays. It owns a share of the copies: no lifetime.
+    /// A reader with a seat of its own, for a hot loop, or a thread or task that stays. It owns a
+    /// share of the copies: no lifetime.
     pub fn handle(&self) -> MapReader<K, V, S> {
         self.desk.reader()
     }
@@ -229,7 +250,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
         self.desk.stats()
     }
 
-    /// Bytes that both copies, the log of changes, and what waits to be freed held at the last write.
+    /// Bytes that both copies, the log of changes, and what waits to be freed held at the last
+    /// write.
     #[doc(alias = "allocated_bytes")]
     pub fn memory_bytes(&self) -> usize {
         self.desk.memory_bytes()
@@ -251,7 +273,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
     }
 }
 
-/// What a table and its handles read, each by a guard for as long as it needs. `look` gives the guard, or None where there is nothing to see.
+/// What a table and its handles read, each by a guard for as long as it needs. `look` gives the
+/// guard, or None where there is nothing to see.
 macro_rules! reads {
     () => {
         /// The value of a key. The [`Ref`] is a guard: it holds back the copy that it shows.
@@ -268,7 +291,8 @@ macro_rules! reads {
 
         counts!("entries");
 
-        /// All entries of the current version, in no particular order. The iterator and each [`Ref`] are guards.
+        /// All entries of the current version, in no particular order. The iterator and each
+        /// [`Ref`] are guards.
         pub fn iter(&self) -> Refs<'_, (K, V), (K, V)> {
             refs(self.look(), |version| version, |entry| entry)
         }

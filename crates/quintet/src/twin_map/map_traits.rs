@@ -114,7 +114,8 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> IntoIterator
     }
 }
 
-/// The entries of the current version; clones of them if a reader or an owned guard is left that may look at it still.
+/// The entries of the current version; clones of them if a reader or an owned guard is left that
+/// may look at it still.
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> IntoIterator for TwinMap<K, V, S> {
     type Item = (K, V);
     type IntoIter = IntoIter<K, V>;

@@ -1,7 +1,8 @@
 //! What the table itself writes, by `&self`.
 //!
-//! **U1.** Closures of `update`, `compute` and their kin run with no lock held and no guard: they are shown a clone. What they have said is carried out with the desk
-//! locked, if no key they were shown has changed since (W1, W2); else they run again.
+//! **U1.** Closures of `update`, `compute` and their kin run with no lock held and no guard: they
+//! are shown a clone. What they have said is carried out with the desk locked, if no key they were
+//! shown has changed since (`watch` W1, W2); else they run again.
 
 use super::forms::batches;
 use super::map::TwinMap;
@@ -14,8 +15,9 @@ use equivalent::Equivalent;
 use std::hash::{BuildHasher, Hash};
 use std::time::{Duration, Instant};
 
-/// Writes. Each waits for its turn and for readers of the version before the current one, and publishes before it returns; see the cost under
-/// [Memory](TwinMap#memory), and [`batch`](Self::batch) for many.
+/// Writes. Each waits for its turn and for readers of the version before the current one, and
+/// publishes before it returns; see the cost under [Memory](TwinMap#memory), and
+/// [`batch`](Self::batch) for many.
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
     batches!(
         WriteGuard<K, V, S>,
@@ -42,7 +44,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
         self.batch(|write| write.get_or_insert(key, value))
     }
 
-    /// What is there, or what is made, which is stored. Several makers may run, and one wins; the maker runs with no lock held.
+    /// What is there, or what is made, which is stored. Several makers may run, and one wins; the
+    /// maker runs with no lock held.
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> V {
         if let Some(found) = self.get(&key) {
             return found.clone();
@@ -51,8 +54,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
         self.batch(|write| write.get_or_insert(key, value))
     }
 
-    /// Puts a value made from the old one in its place; returns the new one, or None where nothing is. The closure is shown a clone, runs with no lock held, and may
-    /// run again if the value has changed meanwhile.
+    /// Puts a value made from the old one in its place; returns the new one, or None where nothing
+    /// is. The closure is shown a clone, runs with no lock held, and may run again if the value has
+    /// changed meanwhile.
     #[doc(alias("alter", "get_mut", "entry"))]
     pub fn update<Q>(&self, key: &Q, mut update: impl FnMut(&V) -> V) -> Option<V>
     where
@@ -87,8 +91,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
         computed.after.expect("something was inserted")
     }
 
-    /// The closure sees what is there, and says what is to be done. It is shown a clone, runs with no lock held, and may run again if
-    /// the value has changed meanwhile.
+    /// The closure sees what is there, and says what is to be done. It is shown a clone, runs with
+    /// no lock held, and may run again if the value has changed meanwhile.
     pub fn compute(&self, key: K, compute: impl FnMut(Option<&V>) -> Compute<V>) -> Computed<V> {
         self.change(&key, compute, Some(&key))
     }
@@ -139,8 +143,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
         self.batch(|write| write.remove(key))
     }
 
-    /// Takes out a key whose value the closure agrees to: `Ok` of what was taken out, `Err` of what stays. The closure runs as that of
-    /// [`update`](Self::update).
+    /// Takes out a key whose value the closure agrees to: `Ok` of what was taken out, `Err` of what
+    /// stays. The closure runs as that of [`update`](Self::update).
     pub fn remove_if<Q>(&self, key: &Q, mut agrees: impl FnMut(&V) -> bool) -> Result<Option<V>, V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -153,8 +157,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
         after.map_or(Ok(before), Err)
     }
 
-    /// Takes out what the closure refuses, in one version. The closure is shown a clone of each entry, runs with no lock held, and again for entries that have changed
-    /// meanwhile: for a large table `batch(|write| write.retain(..))` clones nothing, while other writers wait.
+    /// Takes out what the closure refuses, in one version. The closure is shown a clone of each
+    /// entry, runs with no lock held, and again for entries that have changed meanwhile: for a
+    /// large table `batch(|write| write.retain(..))` clones nothing, while other writers wait.
     pub fn retain(&self, keep: impl FnMut(&K, &V) -> bool) {
         retain(&self.desk, |version| version, |version| version, keep);
     }
@@ -166,14 +171,16 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
         }
     }
 
-    /// Stores many, in one version; returns how many keys were new. The iterator runs before the lock is taken.
+    /// Stores many, in one version; returns how many keys were new. The iterator runs before the
+    /// lock is taken.
     #[doc(alias = "extend")]
     pub fn insert_many(&self, entries: impl IntoIterator<Item = (K, V)>) -> usize {
         let entries: Vec<_> = entries.into_iter().collect();
         self.batch(|write| write.insert_many(entries))
     }
 
-    /// Takes out many, in one version; returns how many were there. The iterator runs before the lock is taken.
+    /// Takes out many, in one version; returns how many were there. The iterator runs before the
+    /// lock is taken.
     pub fn remove_many<'q, Q>(&self, keys: impl IntoIterator<Item = &'q Q>) -> usize
     where
         Q: Hash + Equivalent<K> + ?Sized + 'q,
@@ -182,7 +189,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
         self.batch(|write| write.remove_many(keys))
     }
 
-    /// Puts this content in the place of all that is there, in one version. The iterator runs before the lock is taken.
+    /// Puts this content in the place of all that is there, in one version. The iterator runs
+    /// before the lock is taken.
     #[doc(alias("store", "swap"))]
     pub fn replace_all(&self, content: impl IntoIterator<Item = (K, V)>) {
         let content: Vec<_> = content.into_iter().collect();

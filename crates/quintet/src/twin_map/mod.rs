@@ -1,7 +1,9 @@
-//! Maps and sets in two copies: reads cost what a read of a plain `hashbrown` map costs; writers publish.
+//! Maps and sets in two copies: reads cost what a read of a plain `hashbrown` map costs; writers
+//! publish.
 //!
-//! [`TwinMap`] and [`TwinSet`] are the tables themselves: many readers, and writers that take turns. [`TwinMap::split`] gives one [`Writer`] and
-//! [`Reader`]s instead; [`InertMap`] is a map whose copies share what they hold; [`Twin`] is the engine, for structures of your own.
+//! [`TwinMap`] and [`TwinSet`] are the tables themselves: many readers, and writers that take
+//! turns. [`TwinMap::split`] gives one [`Writer`] and [`Reader`]s instead; [`InertMap`] is a map
+//! whose copies share what they hold; [`Twin`] is the engine, for structures of your own.
 //!
 //! | Guard | From | Lives | Costs |
 //! |---|---|---|---|
@@ -20,12 +22,13 @@
 //! std::thread::spawn(move || guard.len()).join().unwrap();
 //! ```
 //!
-//! Taking and dropping a guard never waits: plain stores to the handle's own line and two loads of a shared one, no locked instruction
-//! (where the system has no process-wide barrier: a fence each). A guard is tried again if a publish falls into its taking. The reader
-//! that leaves last, when a writer sleeps, also wakes it.
+//! Taking and dropping a guard never waits: plain stores to the handle's own line and two loads of
+//! a shared one, no locked instruction (where the system has no process-wide barrier: a fence
+//! each). A guard is tried again if a publish falls into its taking. The reader that leaves last,
+//! when a writer sleeps, also wakes it.
 //!
-//! The second application of each change is checked: if it panics or ends differently, that copy is rebuilt from the other before anybody sees it. So any hasher
-//! and any key will do.
+//! The second application of each change is checked: if it panics or ends differently, that copy is
+//! rebuilt from the other before anybody sees it. So any hasher and any key will do.
 //!
 //! The algorithm is told step by step in [`algorithm`]; moving from other crates in [`migration`].
 

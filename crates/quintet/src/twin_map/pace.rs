@@ -1,4 +1,4 @@
-//! How fast publishes follow each other: that decides by which door readers enter (D8).
+//! How fast publishes follow each other: that decides by which door readers enter (`gate` D8).
 //!
 //! | | Readers | A publish |
 //! |---|---|---|
@@ -6,7 +6,8 @@
 //! | by the fenced door | two fences per section | a fence |
 
 //!
-//! It also decides whether readers return to the copy that they came from (H1): only if they will be there for most of the time.
+//! It also decides whether readers return to the copy that they came from (`home` H1): only if they
+//! will be there for most of the time.
 
 use crate::sync::MODEL;
 use std::time::{Duration, Instant};
@@ -29,7 +30,8 @@ const PER_CHANGE: Duration = Duration::from_micros(1);
 /// What is known of the last publishes.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Publishes that followed the one before at once, or, with the fenced door open, until the next look at the clock.
+    /// Publishes that followed the one before at once, or, with the fenced door open, until the
+    /// next look at the clock.
     count: u32,
     hasty: bool,
     /// The last publish has opened the fenced door.
@@ -54,7 +56,7 @@ impl Pace {
         self.rest = since.map_or(Duration::ZERO, |since| since.elapsed());
     }
 
-    /// Whether readers of a publish with so many changes are worth sending home (H1).
+    /// Whether readers of a publish with so many changes are worth sending home (`home` H1).
     pub(super) fn is_rare(&self, changes: usize) -> bool {
         #[cfg(test)]
         let is_rare = |_: Duration| self.insists;
@@ -68,8 +70,9 @@ impl Pace {
         !self.hasty && self.rest >= time
     }
 
-    /// A publish begins: is the fenced door to be opened? `open_fenced`: it is open now. If readers have closed it themselves (D9), there is no hurry. A model sees both
-    /// doors, and every change.
+    /// A publish begins: is the fenced door to be opened? `open_fenced`: it is open now. If readers
+    /// have closed it themselves (`gate` D9), there is no hurry. A model sees both doors, and every
+    /// change.
     pub(super) fn begin(&mut self, version: u64, open_fenced: bool) -> bool {
         if MODEL {
             return matches!(version % 4, 1 | 2);
@@ -113,7 +116,8 @@ mod tests {
         hasty
     }
 
-    /// So many in a row by the fenced door. A thread may be kept from running at any time: some time it is not.
+    /// So many in a row by the fenced door. A thread may be kept from running at any time: some
+    /// time it is not.
     fn storm(pace: &mut Pace) {
         let mut row = 0;
         for _ in 0..1_000_000 {

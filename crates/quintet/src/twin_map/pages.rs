@@ -9,7 +9,8 @@ use std::ptr::NonNull;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PageAlloc(pub(super) Pages);
 
-/// What mappings are aligned to. What needs more comes from the global allocator, which grants any alignment.
+/// What mappings are aligned to. What needs more comes from the global allocator, which grants any
+/// alignment.
 const ALIGNED: usize = 2 << 20;
 
 /// True if a piece is a mapping of its own.
@@ -17,8 +18,9 @@ fn is_mapped(layout: Layout) -> bool {
     layout.align() <= ALIGNED && region::is_mapped(layout.size())
 }
 
-// SAFETY: a piece is either the global allocator's or a mapping of its own, told apart by its layout alone, so that every
-// clone can free it; both stay where they are, and are aligned as the layout asks.
+// SAFETY: a piece is either the global allocator's or a mapping of its own, told apart by its
+// layout alone, so that every clone can free it; both stay where they are, and are aligned as the
+// layout asks.
 unsafe impl Allocator for PageAlloc {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         if is_mapped(layout) {

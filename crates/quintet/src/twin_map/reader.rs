@@ -1,14 +1,16 @@
 //! Read handles and guards.
 //!
-//! A [`Reader`] owns a seat: `Send`, not `Sync` (one thread at a time writes the seat's plain counts).
+//! A [`Reader`] owns a seat: `Send`, not `Sync` (one thread at a time writes the seat's plain
+//! counts).
 //!
 //! ```compile_fail
 //! fn sync<T: Sync>() {}
 //! sync::<quintet::twin_map::Reader<u64>>();
 //! ```
 //!
-//! A [`ReadGuard`] stays on its thread: a writer that would wait for one of its own thread knows it. An [`OwnedGuard`] may leave its thread, so nobody knows who has it: it
-//! owns its copy, and no writer waits for it.
+//! A [`ReadGuard`] stays on its thread: a writer that would wait for one of its own thread knows
+//! it. An [`OwnedGuard`] may leave its thread, so nobody knows who has it: it owns its copy, and no
+//! writer waits for it.
 //!
 //! ```compile_fail
 //! fn send<T: Send>() {}
@@ -46,7 +48,8 @@ pub struct Reader<T> {
     core: Arc<Core<T>>,
 }
 
-/// A read handle that several threads may use at once: each reads by a seat of its own, as by the table itself.
+/// A read handle that several threads may use at once: each reads by a seat of its own, as by the
+/// table itself.
 pub struct SharedReader<T> {
     core: Arc<Core<T>>,
 }
@@ -54,7 +57,8 @@ pub struct SharedReader<T> {
 /// One version, as long as the guard lives.
 #[must_use = "a guard that is dropped at once guards nothing"]
 pub struct ReadGuard<'a, T> {
-    /// What is behind the door. No reference: it may be written as soon as the guard has ended, while its drop still runs.
+    /// What is behind the door. No reference: it may be written as soon as the guard has ended,
+    /// while its drop still runs.
     edition: NonNull<Edition<T>>,
     gate: &'a Gate,
     seat: &'a SeatState,
@@ -66,8 +70,9 @@ pub struct ReadGuard<'a, T> {
 
 /// One version, without a lifetime: may be sent to other threads and held across `.await`.
 ///
-/// It owns the copy that it shows, together with the table and other such guards: no writer waits for it. While it lives, a write may have to make another copy of
-/// the whole content, once; the last owner of a copy frees it.
+/// It owns the copy that it shows, together with the table and other such guards: no writer waits
+/// for it. While it lives, a write may have to make another copy of the whole content, once; the
+/// last owner of a copy frees it.
 #[must_use = "a guard that is dropped at once guards nothing"]
 pub struct OwnedGuard<T> {
     edition: Arc<Edition<T>>,
@@ -85,7 +90,8 @@ impl<T> Reader<T> {
         &self.core
     }
 
-    /// Looks at the current version: plain stores to this handle's own line, no locked instruction. Never waits.
+    /// Looks at the current version: plain stores to this handle's own line, no locked instruction.
+    /// Never waits.
     ///
     /// # Panics
     /// If a quarter of the address space of guards is alive or forgotten on this handle.
@@ -111,7 +117,8 @@ impl<T> Reader<T> {
         self.core.gate.told.stats()
     }
 
-    /// Bytes that the copies and the log of changes held at the last publish, as far as the structure tells.
+    /// Bytes that the copies and the log of changes held at the last publish, as far as the
+    /// structure tells.
     pub fn memory_bytes(&self) -> usize {
         self.core.gate.told.bytes()
     }
@@ -140,7 +147,8 @@ impl<T> Reader<T> {
         self.wait_until(version, Instant::now().checked_add(most))
     }
 
-    /// The same for tasks: the publish wakes the task. Needs no particular runtime, and not this handle.
+    /// The same for tasks: the publish wakes the task. Needs no particular runtime, and not this
+    /// handle.
     pub fn wait_for_async(&self, version: u64) -> Arrive<T> {
         Arrive::new(&self.core, version)
     }
@@ -194,7 +202,7 @@ impl<'a, T> ReadGuard<'a, T> {
     /// The calling thread has entered by that door, and leaves it to this guard to end that.
     #[inline(always)]
     unsafe fn new(core: &'a Core<T>, seat: &'a SeatState, door: Door) -> Self {
-        // SAFETY: announced (D3), and what was readable holds a copy (D1).
+        // SAFETY: announced (`gate` D3), and what was readable holds a copy (`gate` D1).
         let edition = unsafe { core.edition(door) };
         let (lent, not_send) = (PhantomData, PhantomData);
         Self { edition, gate: &core.gate, seat, door, lent, not_send }
@@ -212,9 +220,9 @@ impl<'a, T> ReadGuard<'a, T> {
     /// # Safety
     /// The caller keeps a guard on the place while it uses the reference.
     pub(super) unsafe fn unbound(&self) -> &'a T {
-        // SAFETY: the caller's guard keeps it where it is (D3, C1).
+        // SAFETY: the caller's guard keeps it where it is (`gate` D3, `core` C1).
         let edition = unsafe { self.edition.as_ref() };
-        // SAFETY: the caller's guard: no writer (D3).
+        // SAFETY: the caller's guard: no writer (`gate` D3).
         unsafe { edition.copy() }
     }
 }
@@ -255,7 +263,7 @@ impl<T> OwnedGuard<T> {
 
     /// The number of publishes that led to this version.
     pub fn version(&self) -> u64 {
-        // SAFETY: a copy with more owners than its place is not written (C3).
+        // SAFETY: a copy with more owners than its place is not written (`core` C3).
         unsafe { self.edition.version() }
     }
 }
@@ -265,7 +273,7 @@ impl<T> Deref for OwnedGuard<T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: a copy with more owners than its place is not written (C3).
+        // SAFETY: a copy with more owners than its place is not written (`core` C3).
         unsafe { self.edition.copy() }
     }
 }
@@ -313,9 +321,9 @@ impl<T> ReadGuard<'_, T> {
     /// The number of publishes that led to this version.
     #[inline]
     pub fn version(&self) -> u64 {
-        // SAFETY: while the guard lives it stays (D3, C1).
+        // SAFETY: while the guard lives it stays (`gate` D3, `core` C1).
         let edition = unsafe { self.edition.as_ref() };
-        // SAFETY: while the guard lives it is not written (D3).
+        // SAFETY: while the guard lives it is not written (`gate` D3).
         unsafe { edition.version() }
     }
 }
@@ -325,9 +333,9 @@ impl<T> Deref for ReadGuard<'_, T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: while the guard lives it stays (D3, C1).
+        // SAFETY: while the guard lives it stays (`gate` D3, `core` C1).
         let edition = unsafe { self.edition.as_ref() };
-        // SAFETY: while the guard lives it is not written (D1, D3).
+        // SAFETY: while the guard lives it is not written (`gate` D1, D3).
         unsafe { edition.copy() }
     }
 }

@@ -1,7 +1,9 @@
 //! What the table itself and its handles lend: a read guard and a pointer.
 //!
-//! **V1.** A [`Ref`] holds a guard of its own on the place that its pointer leads to: the copy there is not written while it lives (D3).
-//! **V2.** The pointer is no reference: what it leads to may be written as soon as the guard has ended, while the drop of the `Ref` still runs.
+//! **V1.** A [`Ref`] holds a guard of its own on the place that its pointer leads to: the copy
+//! there is not written while it lives (`gate` D3).
+//! **V2.** The pointer is no reference: what it leads to may be written as soon as the guard has
+//! ended, while the drop of the `Ref` still runs.
 
 use super::gate::{Gate, SeatState};
 use super::reader::ReadGuard;
@@ -43,7 +45,8 @@ impl Drop for Hold<'_> {
 
 /// A part of one version, lent for as long as this lives: a read guard and a pointer.
 ///
-/// It is no lock: readers and other references come and go. It holds back the copy that it shows, as every read guard does: a write after next waits for it.
+/// It is no lock: readers and other references come and go. It holds back the copy that it shows,
+/// as every read guard does: a write after next waits for it.
 #[must_use = "a reference that is dropped at once shows nothing"]
 pub struct Ref<'a, U: ?Sized> {
     part: NonNull<U>,
@@ -107,7 +110,8 @@ impl<U: ?Sized> Deref for Ref<'_, U> {
 
     #[inline(always)]
     fn deref(&self) -> &U {
-        // SAFETY: a part of a copy that is not written while the guard lives (V1); borrowed from the `Ref`, which owns the guard.
+        // SAFETY: a part of a copy that is not written while the guard lives (V1); borrowed from
+        // the `Ref`, which owns the guard.
         unsafe { self.part.as_ref() }
     }
 }
@@ -139,7 +143,8 @@ pub struct Refs<'a, E, U> {
 
 impl<'a, E, U> Refs<'a, E, U> {
     /// # Safety
-    /// The entries are those of the copy that the guard shows. They are given out with guards of their own (V1).
+    /// The entries are those of the copy that the guard shows. They are given out with guards of
+    /// their own (V1).
     pub(super) unsafe fn new(
         entries: Option<(hash_table::Iter<'a, E>, Hold<'a>)>,
         part: fn(&E) -> &U,

@@ -5,7 +5,8 @@ use super::desk::Desk;
 use super::version::{Fallen, Op, Version};
 use std::hash::{BuildHasher, Hash};
 
-/// Takes out what `keep` refuses. It is shown clones, with no lock held (U1), and again those that have changed since.
+/// Takes out what `keep` refuses. It is shown clones, with no lock held (`map_write` U1), and again
+/// those that have changed since.
 pub(super) fn retain<T, K, V, S>(
     desk: &Desk<T, K, V>,
     of: fn(&T) -> &Version<K, V, S>,

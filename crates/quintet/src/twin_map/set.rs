@@ -23,8 +23,10 @@ use std::time::{Duration, Instant};
 ///
 /// # When to use
 ///
-/// A set that is asked all the time and changed now and then: blocked addresses, known names, enabled features. Not for sets that are written as often as they are asked
-/// ([`ItemSet`](crate::ItemSet), [`SeenSet`](crate::SeenSet)), and not where two copies of everything are too much memory.
+/// A set that is asked all the time and changed now and then: blocked addresses, known names,
+/// enabled features. Not for sets that are written as often as they are asked
+/// ([`ItemSet`](crate::ItemSet), [`SeenSet`](crate::SeenSet)), and not where two copies of
+/// everything are too much memory.
 ///
 /// # Example
 ///
@@ -44,11 +46,13 @@ use std::time::{Duration, Instant};
 ///
 /// # Consistency
 ///
-/// As a [`TwinMap`](super::TwinMap#consistency): a guard shows one version, a publish is one moment for all readers, a [`batch`](Self::batch) is one write.
+/// As a [`TwinMap`](super::TwinMap#consistency): a guard shows one version, a publish is one moment
+/// for all readers, a [`batch`](Self::batch) is one write.
 ///
 /// # Progress
 ///
-/// As a [`TwinMap`](super::TwinMap#progress): reads never wait; writes take turns, and make a third copy rather than wait for long.
+/// As a [`TwinMap`](super::TwinMap#progress): reads never wait; writes take turns, and make a third
+/// copy rather than wait for long.
 ///
 /// # Growth
 ///
@@ -56,11 +60,13 @@ use std::time::{Duration, Instant};
 ///
 /// # Memory
 ///
-/// Nothing until the first write, pin or handle; then two copies, elements included. More while old versions are held, as for a [`TwinMap`](super::TwinMap#memory).
+/// Nothing until the first write, pin or handle; then two copies, elements included. More while old
+/// versions are held, as for a [`TwinMap`](super::TwinMap#memory).
 ///
 /// # Panics
 ///
-/// As a [`TwinMap`](super::TwinMap#panics): an operation that panicked has not happened, and a thread that would wait for itself is told.
+/// As a [`TwinMap`](super::TwinMap#panics): an operation that panicked has not happened, and a
+/// thread that would wait for itself is told.
 pub struct TwinSet<T, S = DefaultHashBuilder>
 where
     T: Hash + Eq + Clone,
@@ -149,13 +155,15 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
         Self { desk: Desk::over(blank, options, twin) }
     }
 
-    /// Looks at the current version by the calling thread's seat; as [`TwinMap::pin`](super::TwinMap::pin).
+    /// Looks at the current version by the calling thread's seat; as
+    /// [`TwinMap::pin`](super::TwinMap::pin).
     #[inline]
     pub fn pin(&self) -> ReadGuard<'_, SetVersion<T, S>> {
         self.desk.pin()
     }
 
-    /// Looks at the current version through a guard that has no lifetime, may leave its thread, and be held across `.await`. It owns its version: no writer waits for it.
+    /// Looks at the current version through a guard that has no lifetime, may leave its thread, and
+    /// be held across `.await`. It owns its version: no writer waits for it.
     ///
     /// ```
     /// let set = quintet::TwinSet::from(["a"]);
@@ -183,7 +191,8 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
         self.desk.stats()
     }
 
-    /// Bytes that both copies, the log of changes, and what waits to be freed held at the last write.
+    /// Bytes that both copies, the log of changes, and what waits to be freed held at the last
+    /// write.
     pub fn memory_bytes(&self) -> usize {
         self.desk.memory_bytes()
     }
@@ -202,7 +211,8 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
 /// What a set and its handles read, as `reads` of maps.
 macro_rules! reads {
     () => {
-        /// The stored element that equals this one. The [`Ref`] is a guard: it holds back the copy that it shows.
+        /// The stored element that equals this one. The [`Ref`] is a guard: it holds back the copy
+        /// that it shows.
         #[inline]
         pub fn get<Q: Hash + Equivalent<T> + ?Sized>(&self, element: &Q) -> Option<Ref<'_, T>> {
             ReadGuard::filter_map(self.look()?, |version| version.get(element)).ok()
@@ -216,7 +226,8 @@ macro_rules! reads {
 
         counts!("elements");
 
-        /// All elements of the current version, in no particular order. The iterator and each [`Ref`] are guards.
+        /// All elements of the current version, in no particular order. The iterator and each
+        /// [`Ref`] are guards.
         pub fn iter(&self) -> Refs<'_, (T, ()), T> {
             refs(self.look(), |version| &version.0, |(element, ())| element)
         }
@@ -255,7 +266,8 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
         self.desk.get().is_some() && self.batch(|write| write.remove(element))
     }
 
-    /// Takes out what the closure refuses, in one version; as [`TwinMap::retain`](super::TwinMap::retain).
+    /// Takes out what the closure refuses, in one version; as
+    /// [`TwinMap::retain`](super::TwinMap::retain).
     pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) {
         retain(&self.desk, |set| &set.0, |set| &mut set.0, |element, ()| keep(element));
     }
@@ -267,13 +279,15 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
         }
     }
 
-    /// Adds many, in one version; returns how many were new. The iterator runs before the lock is taken.
+    /// Adds many, in one version; returns how many were new. The iterator runs before the lock is
+    /// taken.
     pub fn insert_many(&self, elements: impl IntoIterator<Item = T>) -> usize {
         let elements: Vec<_> = elements.into_iter().collect();
         self.batch(|write| write.insert_many(elements))
     }
 
-    /// Takes out many, in one version; returns how many were there. The iterator runs before the lock is taken.
+    /// Takes out many, in one version; returns how many were there. The iterator runs before the
+    /// lock is taken.
     pub fn remove_many<'q, Q>(&self, elements: impl IntoIterator<Item = &'q Q>) -> usize
     where
         Q: Hash + Equivalent<T> + ?Sized + 'q,
@@ -282,7 +296,8 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
         self.batch(|write| write.remove_many(elements))
     }
 
-    /// Puts this content in the place of all that is there, in one version. The iterator runs before the lock is taken.
+    /// Puts this content in the place of all that is there, in one version. The iterator runs
+    /// before the lock is taken.
     pub fn replace_all(&self, content: impl IntoIterator<Item = T>) {
         let content: Vec<_> = content.into_iter().collect();
         self.batch(|write| write.replace_all(content));
@@ -388,7 +403,8 @@ impl<'a, T: Hash + Eq + Clone, S: BuildHasher + Clone> IntoIterator for &'a Twin
     }
 }
 
-/// The elements of the current version; clones of them if a reader or an owned guard is left that may look at it still.
+/// The elements of the current version; clones of them if a reader or an owned guard is left that
+/// may look at it still.
 impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> IntoIterator for TwinSet<T, S> {
     type Item = T;
     type IntoIter = SetIntoIter<T>;

@@ -343,7 +343,8 @@ impl<'a, T: Hash + Eq + Clone, S: BuildHasher + Clone> SetWriteGuard<'a, T, S> {
         self.write.staged()
     }
 
-    /// Makes the changes visible to all readers at one moment; returns the number of the new version.
+    /// Makes the changes visible to all readers at one moment; returns the number of the new
+    /// version.
     pub fn publish(self) -> u64 {
         self.write.publish()
     }

@@ -1,4 +1,5 @@
-//! Many writers under shuttle: rounds that are shared, given up, polled for; watches; whatever the order, the outcome is that of some order one by one.
+//! Many writers under shuttle: rounds that are shared, given up, polled for; watches; whatever the
+//! order, the outcome is that of some order one by one.
 
 use super::desk::{Desk, Options};
 use super::user_code::Planned;
@@ -63,7 +64,8 @@ fn shared<T: Default>() -> (&'static T, &'static T) {
     (leaked, leaked)
 }
 
-/// Writers that wait together share a version, and each sees its change published when it returns (F1, F4).
+/// Writers that wait together share a version, and each sees its change published when it returns
+/// (`desk` F1, F4).
 #[test]
 fn shuttle_a_round_is_shared_and_published_before_anybody_returns() {
     let (shares, seen) = shared::<Seen>();
@@ -88,7 +90,7 @@ fn shuttle_a_round_is_shared_and_published_before_anybody_returns() {
     assert!((1..2 * SCHEDULES).contains(&seen.count()), "{} rounds were shared", seen.count());
 }
 
-/// What a batch has applied comes in one version, whoever publishes it (F1).
+/// What a batch has applied comes in one version, whoever publishes it (`desk` F1).
 #[test]
 fn shuttle_nobody_sees_half_a_batch() {
     schedules(SCHEDULES, || {
@@ -112,7 +114,7 @@ fn shuttle_nobody_sees_half_a_batch() {
     });
 }
 
-/// A writer that panics takes back its own changes; those beside it are published (F2).
+/// A writer that panics takes back its own changes; those beside it are published (`desk` F2).
 #[test]
 fn shuttle_a_panic_takes_back_its_own_changes_alone() {
     let (shares, seen) = shared::<Seen>();
@@ -157,7 +159,8 @@ fn orders(number: usize) -> Vec<Vec<usize>> {
     shorter.iter().flat_map(|order| (0..number).map(move |at| insert(order, at))).collect()
 }
 
-/// Runs the works beside each other, then in every order one by one: one of those must have ended the same way.
+/// Runs the works beside each other, then in every order one by one: one of those must have ended
+/// the same way.
 fn one_by_one<A: PartialEq + std::fmt::Debug + Send + 'static>(works: fn() -> Vec<Work<A>>) {
     schedules(SCHEDULES, move || {
         let start = || {
@@ -188,7 +191,7 @@ fn add(number: u64) -> Work<Option<u64>> {
     Box::new(move |map| map.update(&0, |old| old + number))
 }
 
-/// Updates of one key run with no lock held, and none is lost (U1, W1, W2).
+/// Updates of one key run with no lock held, and none is lost (`map_write` U1, `watch` W1, W2).
 #[test]
 fn shuttle_updates_of_one_key_lose_nothing() {
     one_by_one(|| vec![add(1), add(2), add(4)]);
@@ -290,8 +293,8 @@ fn shuttle_a_guard_is_held_while_writers_publish() {
     });
 }
 
-/// A thread that has a guard writes beside others, and its guard never keeps it from returning (F7): it has written, or is told that somebody waits for
-/// the guard (F6).
+/// A thread that has a guard writes beside others, and its guard never keeps it from returning
+/// (`desk` F7): it has written, or is told that somebody waits for the guard (`desk` F6).
 #[test]
 fn shuttle_a_writer_with_a_guard_is_not_kept_by_it() {
     let (told, was_told) = shared::<Seen>();
@@ -327,7 +330,7 @@ fn shuttle_a_writer_with_a_guard_is_not_kept_by_it() {
     assert!(has_written.count() > 0, "nobody has written");
 }
 
-/// Who may give up waiting leaves nothing to others, for whom it would have to wait (F4).
+/// Who may give up waiting leaves nothing to others, for whom it would have to wait (`desk` F4).
 #[test]
 fn shuttle_who_may_give_up_waits_for_nobody() {
     for patient in [false, true] {
@@ -367,7 +370,7 @@ fn shuttle_who_may_give_up_waits_for_nobody() {
     }
 }
 
-/// Who gives up has promised nobody to publish (F4).
+/// Who gives up has promised nobody to publish (`desk` F4).
 #[test]
 fn shuttle_who_gives_up_is_left_nothing() {
     let (gave_up, have_given_up) = shared::<Seen>();
@@ -388,7 +391,7 @@ fn shuttle_who_gives_up_is_left_nothing() {
     assert!(have_given_up.count() > 0, "nobody has given up");
 }
 
-/// Sums up the keys of what is inserted. Copying it panics while it is told to; so does a key of 13.
+/// Sums up the keys of what is inserted. Copying it panics while it is told to; so does the key 13.
 struct Sum {
     sum: u64,
     sour: std::sync::Arc<AtomicU64>,
@@ -428,7 +431,8 @@ impl Absorb<Op<u64, ()>> for Sum {
     }
 }
 
-/// A round that cannot be published is given up: all who were in it are told so, and nobody waits for ever.
+/// A round that cannot be published is given up: all who were in it are told so, and nobody waits
+/// for ever.
 #[test]
 fn shuttle_a_round_that_fails_is_told_to_all() {
     let (told, were_told) = shared::<Seen>();
@@ -493,7 +497,8 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Tasks wait for the lock and for readers beside writers that block and such that give up, and are woken in every order (Y1 to Y3).
+/// Tasks wait for the lock and for readers beside writers that block and such that give up, and are
+/// woken in every order (`sleepers` Y1 to Y3).
 #[test]
 fn shuttle_tasks_are_woken_whatever_others_do() {
     for stalled in [Stalled::Wait, Stalled::Copy] {

@@ -1,11 +1,14 @@
 //! Tasks that wait for their turn to write.
 //!
-//! **Y1.** A task enters the list before it asks for the lock. Whoever releases the lock looks at the list afterwards. The list has a lock of its own: either the one sees the entry, or
-//! the other the released lock.
-//! **Y2.** Who has had the lock and found readers in its way is woken when one of them leaves: the list itself is the waker that the gate is given, and wakes everybody. So it does not
-//! matter whose turn it was, nor whether that task is still there.
-//! **Y3.** A task that releases the lock because readers are in its way wakes only those that wait for the lock: two such tasks do not wake each other in turns. Anybody else wakes all:
-//! it may have taken back what the gate was given.
+//! **Y1.** A task enters the list before it asks for the lock. Whoever releases the lock looks at
+//! the list afterwards. The list has a lock of its own: either the one sees the entry, or the other
+//! the released lock.
+//! **Y2.** Who has had the lock and found readers in its way is woken when one of them leaves: the
+//! list itself is the waker that the gate is given, and wakes everybody. So it does not matter
+//! whose turn it was, nor whether that task is still there.
+//! **Y3.** A task that releases the lock because readers are in its way wakes only those that wait
+//! for the lock: two such tasks do not wake each other in turns. Anybody else wakes all: it may
+//! have taken back what the gate was given.
 
 use crate::sync::Mutex;
 use std::sync::Arc;

@@ -3,7 +3,8 @@
 use super::twin::TwinStats;
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
-/// What the writer has told of itself when it last published. Each number by itself: nobody relies on how they fit together.
+/// What the writer has told of itself when it last published. Each number by itself: nobody relies
+/// on how they fit together.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     published: AtomicU64,
@@ -27,12 +28,6 @@ impl Told {
         self.copied.store(stats.copied, Ordering::Relaxed);
         self.returned.store(stats.returned, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
-    }
-
-    /// How many versions were published.
-    pub(super) fn published(&self) -> u64 {
-        // ORDERING: Relaxed, as in `tell`.
-        self.published.load(Ordering::Relaxed)
     }
 
     pub(super) fn stats(&self) -> TwinStats {

@@ -10,22 +10,29 @@
 //!                                    ── within a guard: the same without the drain
 //! ```
 //!
-//! A publish after a rest goes on from STALE to the same with an empty log, and the places change roles back (H1).
+//! A publish after a rest goes on from STALE to the same with an empty log, and the places change
+//! roles back (`home` H1).
 //!
-//! **X1.** STALE: the writable copy lacks exactly the operations of the log, or there is none. FRESH: it has exactly those beyond the readable one.
-//! BROKEN: it is not to be trusted; the readable copy plus the log is the truth.
-//! **X2.** Only a FRESH copy is changed or published, and a guard is given out with a FRESH copy only. While it lives, it shows that copy, or, while no copy
-//! with the batch can be had (the repair after a panic has panicked, too), the readable one; never one in doubt.
-//! **X3.** The phase is what counts, not whether a guard's drop ran: after a forgotten guard the batch is still staged, and the next
-//! guard goes on with it.
-//! **X4.** The phase is BROKEN while user code runs on the writable copy: a panic leaves no copy that is trusted wrongly. What the panicking change has
-//! logged is taken out of the log again, and the copy is made anew: the change has not happened.
-//! **X5.** What falls out is dropped after the copies agree, each piece under its own catch: by the writer, or, for a table that is shared, after its lock is released.
-//! **X6.** User code never runs while a lock of this room is held, but for that of a table that is shared (F3 there); the writer itself is borrowed exclusively, so that
-//! nothing it calls can call it.
-//! **X7.** A log that is not worth replaying is given up, and the copy made anew: if copying is quicker, if the copy belongs to owned guards (C3), or if its readers do
-//! not leave and it is left to them. A writer waits for either about as long as it would take to make a copy: so it never takes much more than twice the
-//! time of what would have been best.
+//! **X1.** STALE: the writable copy lacks exactly the operations of the log, or there is none.
+//! FRESH: it has exactly those beyond the readable one. BROKEN: it is not to be trusted; the
+//! readable copy plus the log is the truth.
+//! **X2.** Only a FRESH copy is changed or published, and a guard is given out with a FRESH copy
+//! only. While it lives, it shows that copy, or, while no copy with the batch can be had (the
+//! repair after a panic has panicked, too), the readable one; never one in doubt.
+//! **X3.** The phase is what counts, not whether a guard's drop ran: after a forgotten guard the
+//! batch is still staged, and the next guard goes on with it.
+//! **X4.** The phase is BROKEN while user code runs on the writable copy: a panic leaves no copy
+//! that is trusted wrongly. What the panicking change has logged is taken out of the log again, and
+//! the copy is made anew: the change has not happened.
+//! **X5.** What falls out is dropped after the copies agree, each piece under its own catch: by the
+//! writer, or, for a table that is shared, after its lock is released.
+//! **X6.** User code never runs while a lock of this room is held, but for that of a table that is
+//! shared (`desk` F3 there); the writer itself is borrowed exclusively, so that nothing it calls
+//! can call it.
+//! **X7.** A log that is not worth replaying is given up, and the copy made anew: if copying is
+//! quicker, if the copy belongs to owned guards (`core` C3), or if its readers do not leave and it
+//! is left to them. A writer waits for either about as long as it would take to make a copy: so it
+//! never takes much more than twice the time of what would have been best.
 
 use super::absorb::Absorb;
 use super::core::Core;
@@ -56,8 +63,8 @@ pub(super) enum Phase {
 pub enum Stalled {
     /// Waits for them.
     Wait,
-    /// Waits about as long as it takes to make a copy; then leaves them that copy and makes a third one from the current version. Waits on
-    /// only if the third place is occupied as well.
+    /// Waits about as long as it takes to make a copy; then leaves them that copy and makes a third
+    /// one from the current version. Waits on only if the third place is occupied as well.
     #[default]
     Copy,
 }
@@ -72,17 +79,21 @@ pub struct TwinStats {
     pub parks: u64,
     /// How often a copy was rebuilt: after a panic, a replay that ended differently, or a discard.
     pub rebuilds: u64,
-    /// How often a copy was left to its readers ([`Stalled::Copy`]) or owners ([`OwnedGuard`](super::OwnedGuard)).
+    /// How often a copy was left to its readers ([`Stalled::Copy`]) or owners
+    /// ([`OwnedGuard`](super::OwnedGuard)).
     pub left_behind: u64,
-    /// How often a copy was made anew because the log of changes was too long to be worth replaying.
+    /// How often a copy was made anew because the log of changes was too long to be worth
+    /// replaying.
     pub copied: u64,
-    /// How often readers were sent back at once to the copy they came from, brought up to date: a copy that is read for most of the time stays in the cache.
+    /// How often readers were sent back at once to the copy they came from, brought up to date: a
+    /// copy that is read for most of the time stays in the cache.
     pub returned: u64,
 }
 
 /// The writing side of a structure that is kept in two copies.
 ///
-/// [`TwinMap`](crate::TwinMap) and [`TwinSet`](super::TwinSet) stand on it; [`Absorb`] shows how another structure does.
+/// [`TwinMap`](crate::TwinMap) and [`TwinSet`](super::TwinSet) stand on it; [`Absorb`] shows how
+/// another structure does.
 pub struct Twin<T: Absorb<Op>, Op> {
     pub(super) core: Arc<Core<T>>,
     pub(super) log: VecDeque<Op>,
@@ -104,14 +115,15 @@ pub struct Twin<T: Absorb<Op>, Op> {
     pub(super) settled: bool,
     pub(super) stalled: Stalled,
     pub(super) pace: Pace,
-    /// The readable copy is visited only: readers are to go home (H1).
+    /// The readable copy is visited only: readers are to go home (`home` H1).
     pub(super) is_visited: bool,
     /// The write under way may wait.
     pub(super) may_nap: bool,
     pub(super) naps: Naps,
     pub(super) version: u64,
     pub(super) stats: TwinStats,
-    /// What each copy held when it was last published: it has not changed since, unless it is about to be published again.
+    /// What each copy held when it was last published: it has not changed since, unless it is about
+    /// to be published again.
     pub(super) bytes: [usize; PLACES],
 }
 
@@ -194,12 +206,13 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         self.stats
     }
 
-    /// Starts a batch of changes, or goes on with the one a forgotten guard has left. Waits for readers that
-    /// still look at the version before the current one.
+    /// Starts a batch of changes, or goes on with the one a forgotten guard has left. Waits for
+    /// readers that still look at the version before the current one.
     ///
     /// # Panics
-    /// If this thread itself holds such a read guard ([`GuardError::WouldDeadlock`]), or if the system has come to refuse the
-    /// barrier. [`guard_timeout`](Self::guard_timeout) returns these as values.
+    /// If this thread itself holds such a read guard ([`GuardError::WouldDeadlock`]), or if the
+    /// system has come to refuse the barrier. [`guard_timeout`](Self::guard_timeout) returns these
+    /// as values.
     pub fn guard(&mut self) -> Write<'_, T, Op> {
         match self.ready(Patience::Forever) {
             Ok(_) => Write::new(self),
@@ -225,8 +238,8 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         Acquire { twin: Some(self) }
     }
 
-    /// Changes the writable copy. `change` must log exactly what it has done when it returns; if it panics, what it has logged is given up and
-    /// the copy is made anew (X4).
+    /// Changes the writable copy. `change` must log exactly what it has done when it returns; if it
+    /// panics, what it has logged is given up and the copy is made anew (X4).
     ///
     /// Only within a guard.
     #[inline(always)]
@@ -241,8 +254,9 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         self.phase = Phase::Broken;
         self.staged = self.log.len();
         let undo = Undo(self);
-        // SAFETY: a guard exists, so `ready` has drained the place (D2), and holds a copy that is ours alone, once it is FRESH (X1). Nothing else refers to it: what the
-        // guard has shown was borrowed from the guard, and a repair comes after `change` has ended.
+        // SAFETY: a guard exists, so `ready` has drained the place (`gate` D2), and holds a copy
+        // that is ours alone, once it is FRESH (X1). Nothing else refers to it: what the guard has
+        // shown was borrowed from the guard, and a repair comes after `change` has ended.
         let copy = unsafe { undo.0.core.copy_mut_again(undo.0.writable) };
         let answer = change(copy, &mut undo.0.log, &mut undo.0.fallen.old);
         undo.0.phase = Phase::Fresh;
@@ -299,19 +313,20 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         &self.log
     }
 
-    /// Publishes. Readers stay at the copy that was written (H7).
+    /// Publishes. Readers stay at the copy that was written (`home` H7).
     pub(super) fn publish(&mut self) -> u64 {
         self.show(false)
     }
 
-    /// Publishes, and sends readers home if that is worth it (H1).
+    /// Publishes, and sends readers home if that is worth it (`home` H1).
     pub(super) fn publish_and_return(&mut self) -> u64 {
         let version = self.show(true);
         self.go_home();
         version
     }
 
-    /// The publish itself. If `returns`, the caller calls [`go_home`](Self::go_home) next, when it needs the log no more.
+    /// The publish itself. If `returns`, the caller calls [`go_home`](Self::go_home) next, when it
+    /// needs the log no more.
     pub(super) fn show(&mut self, returns: bool) -> u64 {
         if self.phase == Phase::Broken {
             self.repair();
@@ -321,7 +336,8 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         self.version += 1;
         self.stats.published += 1;
         let fenced = (hasty || visit) && !self.core.gate.has_fences();
-        // SAFETY: we are the writer; the place is FRESH, so it holds a copy that is ours alone and is drained (X1, X2).
+        // SAFETY: we are the writer; the place is FRESH, so it holds a copy that is ours alone and
+        // is drained (X1, X2).
         self.settled = unsafe { self.core.publish(self.writable, self.version, fenced) };
         self.pace.end(fenced && !visit);
         self.is_visited = visit;
@@ -373,7 +389,8 @@ impl<T: Absorb<Op>, Op> Drop for Undo<'_, T, Op> {
         let undoes = !cfg!(quintet_mutation = "retain-panic");
         let staged = if undoes { twin.staged } else { twin.log.len() };
         twin.fallen.take_log(&mut twin.log, staged);
-        // A second panic while one is under way would end the process. If there is one, the phase stays BROKEN.
+        // A second panic while one is under way would end the process. If there is one, the phase
+        // stays BROKEN.
         if let Err(payload) = caught(|| twin.repair()) {
             drop_each(std::iter::once(payload));
         }

@@ -12,7 +12,8 @@ pub(super) type Payload = Box<dyn Any + Send + 'static>;
 #[allow(dead_code)] // models alone make one
 pub(super) struct Planned;
 
-/// Runs user code. Under a model checker a panic that was not planned is a finding, and goes through.
+/// Runs user code. Under a model checker a panic that was not planned is a finding, and goes
+/// through.
 pub(super) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
     match catch_unwind(AssertUnwindSafe(f)) {
         Err(payload) if MODEL && !payload.is::<Planned>() => resume_unwind(payload),
@@ -20,7 +21,7 @@ pub(super) fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
     }
 }
 
-/// Drops each piece under its own catch (X5); returns the first panic.
+/// Drops each piece under its own catch (`twin` X5); returns the first panic.
 pub(super) fn drop_each<X>(pieces: impl Iterator<Item = X>) -> Option<Payload> {
     let mut first = None;
     if !std::mem::needs_drop::<X>() {

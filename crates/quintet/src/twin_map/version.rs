@@ -12,7 +12,8 @@ use hashbrown::hash_table::{self, Entry};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
 
-/// One version of a [`TwinMap`](super::TwinMap): what its guards show. A plain map that lends plain references.
+/// One version of a [`TwinMap`](super::TwinMap): what its guards show. A plain map that lends plain
+/// references.
 pub struct Version<K, V, S = DefaultHashBuilder> {
     table: HashTable<(K, V), PageAlloc>,
     ahead: Ahead,
@@ -22,7 +23,8 @@ pub struct Version<K, V, S = DefaultHashBuilder> {
 /// So few operations are always replayed.
 const FEW: usize = 64;
 
-/// A change of a map. Notes how it ended on the first copy, and is checked against that on the second.
+/// A change of a map. Notes how it ended on the first copy, and is checked against that on the
+/// second.
 #[derive(Debug)]
 pub(crate) enum Op<K, V> {
     Insert { hash: u64, key: K, value: V, replaced: bool },
@@ -167,8 +169,8 @@ impl<K, V, S: BuildHasher> Version<K, V, S> {
     }
 }
 
-/// Changes. Each changes this copy, then logs what it did; a panic in between leaves the copy in doubt and the log right, as
-/// the engine wants it (X4).
+/// Changes. Each changes this copy, then logs what it did; a panic in between leaves the copy in
+/// doubt and the log right, as the engine wants it (`twin` X4).
 impl<K: Hash + Eq, V, S: BuildHasher> Version<K, V, S> {
     fn entry(&mut self, hash: u64, key: &K) -> Entry<'_, (K, V), PageAlloc> {
         let hasher = &self.hasher;
@@ -366,7 +368,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Absorb<Op<K, V>> fo
     }
 
     fn is_copied_sooner(&self, operations: usize) -> bool {
-        // Entries without a drop are copied as bytes, one after the other; operations look for their entries all over the table.
+        // Entries without a drop are copied as bytes, one after the other; operations look for
+        // their entries all over the table.
         let worth = if std::mem::needs_drop::<(K, V)>() { 1 } else { 8 };
         operations >= FEW && operations >= self.len() / worth
     }
@@ -455,7 +458,8 @@ impl<K, V, S: BuildHasher, Q: Hash + Equivalent<K> + ?Sized> std::ops::Index<&Q>
 mod tests {
     use super::*;
 
-    /// What a get asks for ahead is where its table keeps entries, however the table came to lie there.
+    /// What a get asks for ahead is where its table keeps entries, however the table came to lie
+    /// there.
     #[test]
     fn every_way_to_move_a_table_is_noticed() {
         let mut map = Version::<u64, u64>::default();

@@ -25,7 +25,8 @@ impl Parker {
 pub(super) enum Patience<'a> {
     None,
     Until(Instant),
-    /// As `Until`, for something that it can do without: nobody is told that it waits for a guard of theirs (F6).
+    /// As `Until`, for something that it can do without: nobody is told that it waits for a guard
+    /// of theirs (`desk` F6).
     Brief(Instant),
     Forever,
     /// Not at all, but this task is woken when it is worth asking again.
@@ -40,7 +41,8 @@ pub enum GuardError {
     Occupied,
     /// Readers still look at the copy that is to be written, and the time is over.
     TimedOut,
-    /// This thread itself holds, or has forgotten, a read guard of the copy that is to be written. Or it waits for a thread that waits for it, at another table.
+    /// This thread itself holds, or has forgotten, a read guard of the copy that is to be written.
+    /// Or it waits for a thread that waits for it, at another table.
     WouldDeadlock,
     /// The system refuses the process-wide barrier that it granted at the start.
     BarrierRefused,

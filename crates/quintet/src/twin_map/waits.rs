@@ -5,12 +5,17 @@
 //!   a thread ──waits for──▶ the lock of a desk ──is held by──▶ a thread
 //! ```
 //!
-//! **K1.** A thread that is about to wait for ever enters the list, then follows the arrows from where it stands. If they lead back to it, the wait would never end: it is told so, and leaves the list.
-//! **K2.** Whoever is in the list does nothing but wait. What it holds, it has written down before it entered (its key in a seat, its name as the holder of a lock), and the lock of the list
-//! hands that over. So the last one to enter sees the whole circle.
-//! **K3.** An entry's places live as long as the entry: they belong to the table that its thread waits for, which that thread borrows.
+//! **K1.** A thread that is about to wait for ever enters the list, then follows the arrows from
+//! where it stands. If they lead back to it, the wait would never end: it is told so, and leaves
+//! the list.
+//! **K2.** Whoever is in the list does nothing but wait. What it holds, it has written down before
+//! it entered (its key in a seat, its name as the holder of a lock), and the lock of the list hands
+//! that over. So the last one to enter sees the whole circle.
+//! **K3.** An entry's places live as long as the entry: they belong to the table that its thread
+//! waits for, which that thread borrows.
 //! **K4.** Only who waits for ever enters: who may give up ends every circle by itself.
-//! **K5.** Who waits for either of two places is told only if both lead back to it. On the way to others both count: in rare cases somebody is told who might have come through.
+//! **K5.** Who waits for either of two places is told only if both lead back to it. On the way to
+//! others both count: in rare cases somebody is told who might have come through.
 
 use super::gate::Gate;
 use super::word::{Place, Places};

@@ -6,10 +6,14 @@
 //!   publish (locked): readable = new ── tell all watches what the log has changed
 //! ```
 //!
-//! **W1.** A watch is set before its owner reads. A publish tells the watches after it has shown the new version, and before the lock is released. So whoever set a watch
-//! too late to be told reads that version, and whoever locks the writer has been told of every publish that it has not read.
-//! **W2.** What is staged, and not published yet, is in the log: the owner looks there too, with the writer locked.
-//! **W3.** A watch on one key asks for the hash: a change of another key with the same hash costs one more run, and nothing else.
+//! **W1.** A watch is set before its owner reads. A publish tells the watches after it has shown
+//! the new version, and before the lock is released. So whoever set a watch too late to be told
+//! reads that version, and whoever locks the writer has been told of every publish that it has not
+//! read.
+//! **W2.** What is staged, and not published yet, is in the log: the owner looks there too, with
+//! the writer locked.
+//! **W3.** A watch on one key asks for the hash: a change of another key with the same hash costs
+//! one more run, and nothing else.
 
 use super::version::{Op, Touch};
 use crate::sync::Mutex;
@@ -97,7 +101,8 @@ impl Changed {
 }
 
 impl Watch<'_> {
-    /// What has changed since the watch was set, up to what is staged now (W2). The writer is locked.
+    /// What has changed since the watch was set, up to what is staged now (W2). The writer is
+    /// locked.
     pub(super) fn changed<'l, K: 'l, V: 'l>(
         &self,
         staged: impl Iterator<Item = &'l Op<K, V>>,

@@ -1,7 +1,7 @@
 //! The two words that readers look at.
 
-/// How many copies a table has room for: two that take turns, and one more for the day when a reader
-/// does not leave.
+/// How many copies a table has room for: two that take turns, and one more for the day when a
+/// reader does not leave.
 pub(super) const PLACES: usize = 3;
 
 /// How many doors there are: each place has a plain one and a fenced one.
@@ -50,7 +50,8 @@ impl Places {
     }
 }
 
-/// One of the ways to a place: what the readable word says, and what a reader announces. **P2.** Always below [`DOORS`].
+/// One of the ways to a place: what the readable word says, and what a reader announces. **P2.**
+/// Always below [`DOORS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Door(usize);
 

@@ -39,7 +39,7 @@ impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
         self.twin.change(|copy, log, _| change(copy, log))
     }
 
-    /// The same for a change whose pieces fall into a list, to be dropped later (X5).
+    /// The same for a change whose pieces fall into a list, to be dropped later (`twin` X5).
     pub(super) fn change_keeping<R>(
         &mut self,
         change: impl FnOnce(&mut T, &mut VecDeque<Op>, &mut Vec<T::Old>) -> R,
@@ -47,15 +47,15 @@ impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
         self.twin.change(change)
     }
 
-    /// A piece that fell out, to be dropped later (X5).
+    /// A piece that fell out, to be dropped later (`twin` X5).
     pub(super) fn keep(&mut self, old: T::Old) {
         if std::mem::needs_drop::<T::Old>() {
             self.twin.fallen.old.push(old);
         }
     }
 
-    /// Makes the changes visible to all readers at one moment; returns the number of the new version. Does so
-    /// even if nothing has changed.
+    /// Makes the changes visible to all readers at one moment; returns the number of the new
+    /// version. Does so even if nothing has changed.
     pub fn publish(self) -> u64 {
         self.twin.publish_and_return()
     }
@@ -65,7 +65,8 @@ impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
         self.twin.discard();
     }
 
-    /// Gives up the changes behind the first `keep`; the copy is made anew before it is used again (X1).
+    /// Gives up the changes behind the first `keep`; the copy is made anew before it is used again
+    /// (`twin` X1).
     pub(super) fn take_back(&mut self, keep: usize) {
         if self.twin.log.len() == keep {
             return;
@@ -86,7 +87,8 @@ impl<'a, T: Absorb<Op>, Op> Write<'a, T, Op> {
         }
     }
 
-    /// Publishes without giving up the guard, which is of no use any more. Readers stay at the copy that was written (H7).
+    /// Publishes without giving up the guard, which is of no use any more. Readers stay at the copy
+    /// that was written (`home` H7).
     pub(super) fn publish_now(&mut self) -> u64 {
         self.twin.publish()
     }
@@ -111,9 +113,10 @@ impl<T: Absorb<Op>, Op> Deref for Write<'_, T, Op> {
 
     fn deref(&self) -> &T {
         let is_fresh = self.twin.phase == Phase::Fresh;
-        let place = if is_fresh { self.twin.writable } else { self.twin.readable }; // (X2)
-        // SAFETY: the guard borrows the writer: nobody writes either place while the reference lives. The readable one holds a copy always (D1), the
-        // writable one if it is FRESH (X1).
+        let place = if is_fresh { self.twin.writable } else { self.twin.readable }; // (`twin` X2)
+        // SAFETY: the guard borrows the writer: nobody writes either place while the reference
+        // lives. The readable one holds a copy always (`gate` D1), the writable one if it is FRESH
+        // (`twin` X1).
         unsafe { self.twin.core.copy(place) }
     }
 }

@@ -22,7 +22,8 @@ use std::time::Duration;
 /// A read handle of a [`TwinMap`].
 pub type MapReader<K, V, S = DefaultHashBuilder> = Reader<Version<K, V, S>>;
 
-/// The writer of a map that was [split](TwinMap::split). There is one: it collects changes, and publishes them when it is told to.
+/// The writer of a map that was [split](TwinMap::split). There is one: it collects changes, and
+/// publishes them when it is told to.
 pub struct Writer<K, V, S = DefaultHashBuilder>
 where
     K: Hash + Eq + Clone,
@@ -58,13 +59,13 @@ where
 }
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Writer<K, V, S> {
-    /// Starts a batch of changes, or goes on with the one a forgotten guard has left. Waits for readers that
-    /// still look at the version before the current one.
+    /// Starts a batch of changes, or goes on with the one a forgotten guard has left. Waits for
+    /// readers that still look at the version before the current one.
     ///
     /// # Panics
-    /// If this thread itself holds such a read guard ([`GuardError::WouldDeadlock`]), or if the system has come to refuse the
-    /// barrier. [`guard_timeout`](Self::guard_timeout) returns these as values. And if the `Drop` of a removed key or value
-    /// panics; the writer stays usable.
+    /// If this thread itself holds such a read guard ([`GuardError::WouldDeadlock`]), or if the
+    /// system has come to refuse the barrier. [`guard_timeout`](Self::guard_timeout) returns these
+    /// as values. And if the `Drop` of a removed key or value panics; the writer stays usable.
     pub fn guard(&mut self) -> WriteGuard<'_, K, V, S> {
         WriteGuard { write: self.twin.guard() }
     }
@@ -161,7 +162,8 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> WriteGuard<'a, 
         }
     }
 
-    /// Puts a value made from the old one in its place; returns the new one. Does nothing if the key is absent.
+    /// Puts a value made from the old one in its place; returns the new one. Does nothing if the
+    /// key is absent.
     pub fn update<Q>(&mut self, key: &Q, update: impl FnOnce(&V) -> V) -> Option<V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -172,7 +174,8 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> WriteGuard<'a, 
         Some(self.put_shown(hash, key, value))
     }
 
-    /// Changes a clone of a value and puts it in its place; returns the new one. Does nothing if the key is absent.
+    /// Changes a clone of a value and puts it in its place; returns the new one. Does nothing if
+    /// the key is absent.
     pub fn modify<Q>(&mut self, key: &Q, modify: impl FnOnce(&mut V)) -> Option<V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -242,7 +245,8 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> WriteGuard<'a, 
         self.write.change(|map, log| map.remove(log, key))
     }
 
-    /// Removes a key whose value the closure agrees to: `Ok` of what was removed, `Err` of what stays.
+    /// Removes a key whose value the closure agrees to: `Ok` of what was removed, `Err` of what
+    /// stays.
     pub fn remove_if<Q>(&mut self, key: &Q, agrees: impl FnOnce(&V) -> bool) -> Result<Option<V>, V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -276,7 +280,7 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> WriteGuard<'a, 
         self.keep(old)
     }
 
-    /// Leaves a value to be dropped later (X5); true if there is one.
+    /// Leaves a value to be dropped later (`twin` X5); true if there is one.
     pub(super) fn keep(&mut self, old: Option<V>) -> bool {
         let is_some = old.is_some();
         if is_some {
@@ -328,8 +332,8 @@ impl<'a, K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> WriteGuard<'a, 
         Entry::new(&mut self.write, hash, key, occupied)
     }
 
-    /// Makes the changes visible to all readers at one moment; returns the number of the new version. Does so
-    /// even if nothing has changed.
+    /// Makes the changes visible to all readers at one moment; returns the number of the new
+    /// version. Does so even if nothing has changed.
     pub fn publish(self) -> u64 {
         self.write.publish()
     }

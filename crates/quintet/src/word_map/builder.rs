@@ -97,29 +97,32 @@ impl<K, V> WordMapBuilder<K, V> {
         }
     }
 
-    /// Room for this many entries before the first growth. 0, the default, allocates nothing until the first insert.
+    /// Room for this many entries before the first growth. 0, the default, allocates nothing until
+    /// the first insert.
     pub fn capacity(mut self, entries: usize) -> Self {
         self.capacity = entries;
         self
     }
 
-    /// The share of a table that may be in use before the map moves to another: 0.5 to 0.8, by default 0.7. Values
-    /// outside are brought to the nearest end. Less means faster misses, more means less memory. Tables of up to half a
-    /// megabyte are filled by half of that.
+    /// The share of a table that may be in use before the map moves to another: 0.5 to 0.8, by
+    /// default 0.7. Values outside are brought to the nearest end. Less means faster misses, more
+    /// means less memory. Tables of up to half a megabyte are filled by half of that.
     pub fn max_load(mut self, share: f64) -> Self {
         self.max_load = if share.is_nan() { MAX_LOAD } else { share.clamp(0.5, 0.8) };
         self
     }
 
-    /// The number M of slots that each operation moves while the map is migrating, by default 128. More ends migrations
-    /// sooner, less makes the single operation shorter. Raised to [`least_m`](Self::least_m) if it is smaller, so
-    /// that a new table cannot fill up before the old one is empty.
+    /// The number M of slots that each operation moves while the map is migrating, by default 128.
+    /// More ends migrations sooner, less makes the single operation shorter. Raised to
+    /// [`least_m`](Self::least_m) if it is smaller, so that a new table cannot fill up before the
+    /// old one is empty.
     pub fn m(mut self, slots: usize) -> Self {
         self.quota = slots.min(1 << 20);
         self
     }
 
-    /// The least M for the load chosen so far. The proof is in the chapter on the proof of M of the map's page.
+    /// The least M for the load chosen so far. The proof is in the chapter on the proof of M of the
+    /// map's page.
     pub fn least_m(&self) -> usize {
         least_quota(self.max_load)
     }
@@ -130,8 +133,8 @@ impl<K, V> WordMapBuilder<K, V> {
         self
     }
 
-    /// A fixed seed for the hash, so that runs repeat. By default it is random, which is what protects the map
-    /// against keys that were chosen to collide.
+    /// A fixed seed for the hash, so that runs repeat. By default it is random, which is what
+    /// protects the map against keys that were chosen to collide.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
@@ -140,7 +143,8 @@ impl<K, V> WordMapBuilder<K, V> {
     /// Builds the map.
     ///
     /// # Panics
-    /// If the memory for the capacity cannot be had; [`try_build`](Self::try_build) returns an error instead.
+    /// If the memory for the capacity cannot be had; [`try_build`](Self::try_build) returns an
+    /// error instead.
     pub fn build(self) -> WordMap<K, V> {
         self.try_build().unwrap_or_else(|error| panic!("WordMap: {error}"))
     }

@@ -1,15 +1,21 @@
-//! The cells of one table, for special values (WL3).
+//! The cells of one table, for special values (`word` WL3).
 //!
 //! **WL13.** A special value lies in a cell, and the slot's value word says in which.
-//! 1. *Cells by number.* A writer takes cell i from a counter, at most one per operation and table. It stores the value, then exchanges the value word to ESC + i. If that fails it may
-//!    store another value there: nobody has seen the cell. If it ends without success the cell is lost.
-//! 2. *Own cells.* A copy takes none of these. Every slot has an own cell; whoever copies into the slot stores the same value there, since a slot is frozen once.
-//! 3. *Reading.* The value word, then the cell. No second look is needed: a cell that was published, and an own cell once the word has been OWN, hold one value for the table's life.
+//! 1. *Cells by number.* A writer takes cell i from a counter, at most one per operation and table.
+//!    It stores the value, then exchanges the value word to ESC + i. If that fails it may store
+//!    another value there: nobody has seen the cell. If it ends without success the cell is lost.
+//! 2. *Own cells.* A copy takes none of these. Every slot has an own cell; whoever copies into the
+//!    slot stores the same value there, since a slot is frozen once.
+//! 3. *Reading.* The value word, then the cell. No second look is needed: a cell that was
+//!    published, and an own cell once the word has been OWN, hold one value for the table's life.
 //! 4. *No ABA.* A cell is published at most once, and OWN comes from VIRGIN only.
-//! 5. *How many.* There are as many numbered cells as the table has slots, twice as many as there are seats, and 64, whichever is most. So at most half of them are in the
-//!    hands of operations under way, and a migration for want of cells is paid for by as many operations as it moves slots, or half of that.
-//! 6. *Memory.* All cells of a table are one array, made when the first special value comes. Large ones are mapped, and take memory where they are touched. Whoever freezes a special
-//!    value has made those of the successor first, so that copies never fail.
+//! 5. *How many.* There are as many numbered cells as the table has slots, twice as many as there
+//!    are seats, and 64, whichever is most. So at most half of them are in the hands of operations
+//!    under way, and a migration for want of cells is paid for by as many operations as it moves
+//!    slots, or half of that.
+//! 6. *Memory.* All cells of a table are one array, made when the first special value comes. Large
+//!    ones are mapped, and take memory where they are touched. Whoever freezes a special value has
+//!    made those of the successor first, so that copies never fail.
 
 use crate::region::heap::Buffer;
 use crate::region::{AllocError, Pages};
@@ -52,7 +58,8 @@ impl Cells {
         unsafe { made.as_ref() }
     }
 
-    /// Sees to it that there are cells, for a table of `slots` slots in a map with `seats` seats (5, 6).
+    /// Sees to it that there are cells, for a table of `slots` slots in a map with `seats` seats
+    /// (5, 6).
     pub(crate) fn make(&self, slots: usize, seats: usize) -> Result<(), AllocError> {
         if self.made().is_some() {
             return Ok(());

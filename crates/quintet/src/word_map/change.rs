@@ -1,7 +1,9 @@
-//! Changes in every case: along the chain, during a migration, with special values, and where there is no room. The usual case is in `core`, and so are W1 to W4.
+//! Changes in every case: along the chain, during a migration, with special values, and where there
+//! is no room. The usual case is in `core`, and so are `core` W1 to W4.
 //!
-//! **WL8.4.** An insert at an EMPTY lane whose table has a successor that is ready closes the lane and goes on in the successor. If that is not ready it may claim the lane. It never goes on without closing: a lookup
-//! that sees the lane EMPTY afterwards would not follow.
+//! **WL8.4.** An insert at an EMPTY lane whose table has a successor that is ready closes the lane
+//! and goes on in the successor. If that is not ready it may claim the lane. It never goes on
+//! without closing: a lookup that sees the lane EMPTY afterwards would not follow.
 
 use super::core::{Core, Due, Stop, done, exchange};
 use super::moving::{carry, thaw};
@@ -81,13 +83,15 @@ impl Core {
         }
     }
 
-    /// Whether an insert that has found an EMPTY lane closes it and goes on in the successor: if that is ready, or if the lane is too far (WL8.4, G5).
+    /// Whether an insert that has found an EMPTY lane closes it and goes on in the successor: if
+    /// that is ready, or if the lane is too far (`moving` WL8.4, `grow` G5).
     fn goes_on(&self, section: &Section<'_>, table: &Table, lines: usize) -> Result<bool, Restart> {
         let next = table.next().follow(section)?;
         Ok(next.is_some_and(|next| next.is_ready() || table.is_too_far(lines)))
     }
 
-    /// Changes the value of a key that has a slot, in every case. `first` was decided for a key that is absent.
+    /// Changes the value of a key that has a slot, in every case. `first` was decided for a key
+    /// that is absent.
     fn change_slot(
         &self,
         section: &Section<'_>,
@@ -97,7 +101,7 @@ impl Core {
         mut first: Option<u64>,
         decide: &mut impl FnMut(Option<u64>) -> Compute<u64>,
     ) -> Result<Step, Stop> {
-        // The cell that this operation has taken here (WL13.1).
+        // The cell that this operation has taken here (`cells` WL13.1).
         let mut cell = None;
         // ORDERING: Acquire: partners are the exchanges of value words.
         let mut word = slot.value.load(Ordering::Acquire);
@@ -139,7 +143,7 @@ impl Core {
                 },
             };
             if word == VIRGIN {
-                table.mark_slot(k, slot); // (WL6.3)
+                table.mark_slot(k, slot); // (`table` WL6.3)
             }
             match exchange(slot.value, word, to) {
                 Ok(_) => {
@@ -151,7 +155,8 @@ impl Core {
         }
     }
 
-    /// Stores a special value in this operation's cell of the table, and returns the word that says so. `None`: there is no cell left.
+    /// Stores a special value in this operation's cell of the table, and returns the word that says
+    /// so. `None`: there is no cell left.
     #[cold]
     fn put_in_cell(
         &self,

@@ -4,15 +4,20 @@
 //!   root ──▶ T ──next──▶ S         S exists only while T is migrated; S gets a successor only once the root has reached S
 //! ```
 //!
-//! **W1.** An operation takes effect by exactly one successful exchange of a value word, or by one look that decides
-//! that nothing changes. The claim of a lane changes nothing that anyone may answer: VIRGIN reads as absent.
-//! **W2.** A lookup goes along the chain from the root, and answers at the first table whose word, or EMPTY lane, decides. CLOSED and MOVED lead to the successor. VIRGIN in S decides: a copy comes before MOVED,
-//! so the key was absent when T was left. A frozen word is answered as WL8 says, in T.
-//! **W3.** A lookup writes nothing and helps nobody, unless it is slow anyhow. Changes help before they begin, if there is a successor.
-//! **W4.** Copies go to the successor of the table they come from, never further (WL9).
+//! **W1.** An operation takes effect by exactly one successful exchange of a value word, or by one
+//! look that decides that nothing changes. The claim of a lane changes nothing that anyone may
+//! answer: VIRGIN reads as absent.
+//! **W2.** A lookup goes along the chain from the root, and answers at the first table whose word,
+//! or EMPTY lane, decides. CLOSED and MOVED lead to the successor. VIRGIN in S decides: a copy
+//! comes before MOVED, so the key was absent when T was left. A frozen word is answered as `moving`
+//! WL8 says, in T.
+//! **W3.** A lookup writes nothing and helps nobody, unless it is slow anyhow. Changes help before
+//! they begin, if there is a successor.
+//! **W4.** Copies go to the successor of the table they come from, never further (`moving` WL9).
 //! **WL11.** The root moves from T to S when all of T is done; whoever sees that may move it.
 //!
-//! Together: at each moment one word decides for k, in the first table of the chain where k is not MOVED and its lane not CLOSED, and a change is an exchange of that word.
+//! Together: at each moment one word decides for k, in the first table of the chain where k is not
+//! MOVED and its lane not CLOSED, and a change is an exchange of that word.
 
 use super::builder::Settings;
 use super::desc::Descriptors;
@@ -79,7 +84,8 @@ impl Core {
         /// A map without a table.
         pub(crate) fn new(settings: Settings) -> Self {
             Self {
-                // SAFETY: only sections of the map's domain lead here, and all that they find is used inside of them (M12).
+                // SAFETY: only sections of the map's domain lead here, and all that they find is
+                // used inside of them (`link` M12).
                 root: unsafe { Link::empty() },
                 settings,
                 domain: Domain::new(),
@@ -97,7 +103,8 @@ impl Core {
         usize::try_from(self.domain.live()).unwrap_or(0)
     }
 
-    /// The value of `key`. What is not seen at the key's home ends in another half, as in [`apply`](Self::apply).
+    /// The value of `key`. What is not seen at the key's home ends in another half, as in
+    /// [`apply`](Self::apply).
     #[inline]
     pub(crate) fn get(&self, access: &impl Access, key: u64) -> Option<u64> {
         if let Some(brief) = access.usual() {
@@ -143,7 +150,8 @@ impl Core {
         self.walk(section, table, key)
     }
 
-    /// Helps, unless that needs memory that cannot be had: an operation that does not need it goes on (G4).
+    /// Helps, unless that needs memory that cannot be had: an operation that does not need it goes
+    /// on (`grow` G4).
     pub(super) fn help_on_the_way(
         &self,
         section: &Section<'_>,
@@ -205,7 +213,7 @@ impl Core {
     /// Several lookups; the memory of all is asked for before the first is compared.
     pub(crate) fn get_many(&self, access: &impl Access, keys: &[u64], values: &mut [Option<u64>]) {
         let section = access.section();
-        self.prefetch_in(&section, keys.iter().copied());
+        self.prefetch_in(&section, keys.iter().copied(), false);
         for (&key, value) in keys.iter().zip(values) {
             let table = self.root.follow(&section).ok().flatten();
             let glance = table.and_then(|table| table.glance(key, section.books()));
@@ -213,22 +221,24 @@ impl Core {
         }
     }
 
-    /// Asks the cache for the places of `keys`.
+    /// Asks the cache for the places of `keys`, which will be changed.
     pub(crate) fn prefetch(&self, access: &impl Access, keys: impl Iterator<Item = u64>) {
-        self.prefetch_in(&access.section(), keys);
+        self.prefetch_in(&access.section(), keys, true);
     }
 
     #[inline(always)]
-    fn prefetch_in(&self, section: &Section<'_>, keys: impl Iterator<Item = u64>) {
+    fn prefetch_in(&self, section: &Section<'_>, keys: impl Iterator<Item = u64>, write: bool) {
         if let Ok(Some(table)) = self.root.follow(section) {
-            keys.for_each(|key| table.prefetch(key));
+            keys.for_each(|key| table.prefetch(key, write));
         }
     }
 
     /// Lets `decide` choose what happens to `key`, until one choice takes effect (W1).
     ///
-    /// Here is the usual case: one table, the key's home has it or a lane for it, and nobody else is at it. Whatever else there is ends in a half that gives the answer itself, by
-    /// `finish`: so that it is a jump, and nothing is saved for it on the usual way. For the same reason the closures own what they use.
+    /// Here is the usual case: one table, the key's home has it or a lane for it, and nobody else
+    /// is at it. Whatever else there is ends in a half that gives the answer itself, by `finish`:
+    /// so that it is a jump, and nothing is saved for it on the usual way. For the same reason the
+    /// closures own what they use.
     #[inline(always)]
     pub(crate) fn apply<const USER: bool, A: Access, R>(
         &self,
@@ -263,8 +273,9 @@ impl Core {
             return None;
         }
         let aim = table.aim(k);
+        aim.fetch();
         let look = aim.look();
-        // After the look (WL5.4). With a successor there is work to do first (W3).
+        // After the look (`probe` WL5.4). With a successor there is work to do first (W3).
         if !table.next().seems_empty() {
             return None;
         }
@@ -323,7 +334,8 @@ impl Core {
         }
     }
 
-    /// Returns `answer`, after what is left to do: a table to be made, a piece of memory to be given back.
+    /// Returns `answer`, after what is left to do: a table to be made, a piece of memory to be
+    /// given back.
     #[inline(always)]
     fn conclude<R>(&self, access: &impl Access, due: Due, answer: R) -> R {
         // SAFETY: the operation was inside of the domain.
@@ -372,7 +384,7 @@ impl Core {
         let before = match word {
             PLAIN.. => Some(word ^ table.secrets().flip),
             TOMB => None,
-            // Also VIRGIN: the key has no tag perhaps (WL6.3).
+            // Also VIRGIN: the key has no tag perhaps (`table` WL6.3).
             _ => return Ok(None),
         };
         let Some(after) = Self::decided(decide(before), before) else {
@@ -388,7 +400,8 @@ impl Core {
         Ok(Some((done(before, after), due)))
     }
 
-    /// Gives a key its first value, in a lane that `claim` gets for it. `None` says that nothing has happened that anyone may answer.
+    /// Gives a key its first value, in a lane that `claim` gets for it. `None` says that nothing
+    /// has happened that anyone may answer.
     #[inline(always)]
     fn put_first<'t>(
         books: &Books,
@@ -444,7 +457,7 @@ impl Core {
         self.conclude(access, due, finish(Ok(change)))
     }
 
-    /// Keeps the books after an exchange (A1).
+    /// Keeps the books after an exchange (`books` A1).
     #[inline(always)]
     pub(super) fn account(
         books: &Books,
@@ -493,7 +506,8 @@ fn leave<'s, const USER: bool>(brief: impl Usual<'s>) {
 /// A writer's exchange of a value word.
 #[inline(always)]
 pub(super) fn exchange(place: &AtomicU64, from: u64, to: u64) -> Result<u64, u64> {
-    // ORDERING: Release: the cell, and what the user published with the value. Acquire, also of a failure: what came with the value that was there. Partner: every other access to the word.
+    // ORDERING: Release: the cell, and what the user published with the value. Acquire, also of a
+    // failure: what came with the value that was there. Partner: every other access to the word.
     place.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
 }
 
@@ -505,7 +519,8 @@ pub(super) const fn done(before: Option<u64>, after: Option<u64>) -> Computed<u6
 
 impl Drop for Core {
     fn drop(&mut self) {
-        // SAFETY: alone; each table of the chain is behind one link, and what has left it belongs to the domain.
+        // SAFETY: alone; each table of the chain is behind one link, and what has left it belongs
+        // to the domain.
         unsafe { self.root.drop_chain(Table::next_mut) };
     }
 }

@@ -1,13 +1,20 @@
 //! Descriptors: where a mover leaves the value that it has frozen.
 //!
 //! **WL14.** Descriptor j holds the value of the slot that says FROZEN + j.
-//! 1. A seat has one number, or none yet, and a number has one seat: only its owner writes the descriptor. There is no limit on seats below 2^30.
-//! 2. Within one operation: store the descriptor, freeze, copy, store MOVED. Only then is the descriptor written again. So a seat whose operations have ended normally has no FROZEN + j
+//! 1. A seat has one number, or none yet, and a number has one seat: only its owner writes the
+//!    descriptor. There is no limit on seats below 2^30.
+//! 2. Within one operation: store the descriptor, freeze, copy, store MOVED. Only then is the
+//!    descriptor written again. So a seat whose operations have ended normally has no FROZEN + j
 //!    anywhere, and may be handed on.
-//! 3. FROZEN + j never stands twice in one slot. So who reads a word, the descriptor, and the same word again has read this slot's value.
-//! 4. While a mover works, its number is in its [`Hand`] and not in the books of its seat. If it does not come back (a panic, death, a fork, a copy that got no memory) the number is gone: the descriptor
-//!    stays as it is until the map drops, and the seat takes a new number when it next needs one. At most one number is lost for each slot that stays frozen. The same holds for an operation that begins inside of another's move, in an allocator for example.
-//! 5. Descriptors come in chunks that double and stay until the map drops, so that a number leads to its descriptor at any time.
+//! 3. FROZEN + j never stands twice in one slot. So who reads a word, the descriptor, and the same
+//!    word again has read this slot's value.
+//! 4. While a mover works, its number is in its [`Hand`] and not in the books of its seat. If it
+//!    does not come back (a panic, death, a fork, a copy that got no memory) the number is gone:
+//!    the descriptor stays as it is until the map drops, and the seat takes a new number when it
+//!    next needs one. At most one number is lost for each slot that stays frozen. The same holds
+//!    for an operation that begins inside of another's move, in an allocator for example.
+//! 5. Descriptors come in chunks that double and stay until the map drops, so that a number leads
+//!    to its descriptor at any time.
 
 use super::word::{ESC, FROZEN};
 use crate::reclaim::Books;
@@ -36,7 +43,8 @@ struct Directory {
 #[repr(align(64))]
 struct Descriptor(AtomicU64);
 
-/// A mover's number, out of the books of its seat. To be [put back](Hand::put_back); if it is dropped instead, the number is gone (4).
+/// A mover's number, out of the books of its seat. To be [put back](Hand::put_back); if it is
+/// dropped instead, the number is gone (4).
 pub(crate) struct Hand<'a> {
     descriptor: &'a AtomicU64,
     books: &'a Books,
@@ -81,7 +89,8 @@ impl Descriptors {
         };
         // SAFETY: fresh, of the right size and alignment.
         unsafe { made.write(directory) };
-        // ORDERING: Release: publishes the directory; partner: `directory`. Failure: Acquire, for the one that is there.
+        // ORDERING: Release: publishes the directory; partner: `directory`. Failure: Acquire, for
+        // the one that is there.
         match self.0.compare_exchange(ptr::null_mut(), made, Ordering::Release, Ordering::Acquire) {
             // SAFETY: as a box would have made it, and freed by the drop alone.
             Ok(_) => Ok(unsafe { &*made }),
@@ -111,7 +120,8 @@ impl Descriptors {
     /// The value in a descriptor. Right if the slot says the same word afterwards (3).
     pub(crate) fn value(&self, number: usize) -> u64 {
         let directory = self.directory().expect("a number comes from the directory");
-        // ORDERING: Acquire: partner is the Release store of `Hand::hold`: who reads the value of a later slot sees that this one is MOVED.
+        // ORDERING: Acquire: partner is the Release store of `Hand::hold`: who reads the value of a
+        // later slot sees that this one is MOVED.
         directory.descriptor(number).load(Ordering::Acquire)
     }
 
@@ -123,7 +133,8 @@ impl Descriptors {
 }
 
 impl Directory {
-    /// A number that nobody has had, counted from 1; its descriptor is there. On an error the number that was next still is.
+    /// A number that nobody has had, counted from 1; its descriptor is there. On an error the
+    /// number that was next still is.
     #[cold]
     fn new_number(&self) -> Result<u32, AllocError> {
         // ORDERING: Relaxed: only deals out numbers.
@@ -159,7 +170,8 @@ impl Directory {
             // SAFETY: fresh, of the right size and alignment.
             unsafe { place.write(Descriptor(AtomicU64::new(0))) };
         }
-        // ORDERING: Release: publishes the chunk; partner: `descriptor`. Failure: nothing is learnt.
+        // ORDERING: Release: publishes the chunk; partner: `descriptor`. Failure: nothing is
+        // learnt.
         let set = self.chunks[chunk].compare_exchange(
             ptr::null_mut(),
             first,
@@ -190,12 +202,14 @@ impl Hand<'_> {
     /// Stores a value in the descriptor, and returns the word that says so.
     #[inline(always)]
     pub(crate) fn hold(&self, value: u64) -> u64 {
-        // ORDERING: Release: partner is the Acquire load of `Descriptors::value`. The MOVED of the slot before comes first.
+        // ORDERING: Release: partner is the Acquire load of `Descriptors::value`. The MOVED of the
+        // slot before comes first.
         self.descriptor.store(value, Ordering::Release);
         FROZEN + u64::from(self.number - 1)
     }
 
-    /// The slot that says this word stays frozen: if it does so with this number, the number is not put back (4).
+    /// The slot that says this word stays frozen: if it does so with this number, the number is not
+    /// put back (4).
     #[cold]
     pub(crate) fn lose_if_in(&self, word: u64) {
         if word == FROZEN + u64::from(self.number - 1) {

@@ -85,7 +85,8 @@ macro_rules! fallible {
                 $way.compute::<Tried>(key, decide)
             }
 
-            /// See [`WordMap::insert_many`]. On an error the entries before the one that failed are in the map.
+            /// See [`WordMap::insert_many`]. On an error the entries before the one that failed are
+            /// in the map.
             pub fn insert_many(
                 &self,
                 entries: impl IntoIterator<Item = (K, V)>,
@@ -107,7 +108,8 @@ macro_rules! fallible {
                 $way.fetch_add::<Tried>(key, by)
             }
 
-            /// See [`WordMap::fetch_add_many`]. On an error the entries before the one that failed are in the map.
+            /// See [`WordMap::fetch_add_many`]. On an error the entries before the one that failed
+            /// are in the map.
             pub fn fetch_add_many(
                 &self,
                 entries: impl IntoIterator<Item = (K, V)>,

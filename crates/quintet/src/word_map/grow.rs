@@ -4,7 +4,7 @@
 //!  0 alone:       root = T, no successor
 //!        │  consider, make_room, resize: T.next = S
 //!        ▼
-//!  0 prepared:    root = T, S is there and not used; every operation touches some of its pages (M10)
+//!  0 prepared:    root = T, S is there and not used; every operation touches some of its pages (`migrate` M10)
 //!        │  the last step is dealt out
 //!        ▼
 //!  1 migrating:   root = T, S takes what is new; every operation moves a chunk of T (help)
@@ -16,26 +16,34 @@
 //!  0 alone:       root = S
 //! ```
 //!
-//! **G1.** T.next is set once, by exchange, and only while the root is T: so S has no successor before T is done, and
-//! there are never more than two tables with entries.
-//! **G2.** Only a table that is the root grows. The check holds until the exchange, since the root leaves T only for T.next.
-//! **G3.** An insert that finds no slot in S while T is not done moves the rest of T itself and begins again at the root.
-//! **G4.** A failed allocation leaves everything as it was. The operation that needs the table gets the error;
-//! one that only saw that the table is filling up goes on.
-//! **G5.** Until the successor is ready, inserts go on in T, as those do that have not seen it. One that finds no place there does not wait.
+//! **G1.** T.next is set once, by exchange, and only while the root is T: so S has no successor
+//! before T is done, and there are never more than two tables with entries.
+//! **G2.** Only a table that is the root grows. The check holds until the exchange, since the root
+//! leaves T only for T.next.
+//! **G3.** An insert that finds no slot in S while T is not done moves the rest of T itself and
+//! begins again at the root.
+//! **G4.** A failed allocation leaves everything as it was. The operation that needs the table gets
+//! the error; one that only saw that the table is filling up goes on.
+//! **G5.** Until the successor is ready, inserts go on in T, as those do that have not seen it. One
+//! that finds no place there does not wait.
 
 use super::core::{Core, Due, Stop};
 use super::moving::Mover;
 use super::probe::Slot;
 use super::table::{Plan, Table, load};
 use super::word::{Secrets, Shape};
-use crate::migrate::next_capacity;
+use crate::migrate::{MOST_SHRINK, next_capacity};
 use crate::reclaim::{Access, Section};
 use crate::region::AllocError;
 use crate::sync::Ordering;
 
+/// A table is left for a smaller one when fewer than one in so many of the entries that it may have
+/// are left: then they fit a fourth of its size, the most that `pace` M7 allows, and half fill it.
+/// Smaller steps would move three times as many entries on the way down.
+const EMPTIED: usize = 2 * MOST_SHRINK;
+
 impl Core {
-    /// Moves one chunk of `table`, if it is being migrated (M3).
+    /// Moves one chunk of `table`, if it is being migrated (`migrate` M3).
     #[cold]
     pub(super) fn help(&self, section: &Section<'_>, table: &Table) -> Result<(), Stop> {
         let Some(next) = table.next().follow(section)? else { return Ok(()) };
@@ -57,7 +65,8 @@ impl Core {
         Ok(())
     }
 
-    /// Moves something from a table to its successor, with the number of this seat in hand (WL14.4).
+    /// Moves something from a table to its successor, with the number of this seat in hand (`desc`
+    /// WL14.4).
     fn with_mover<R>(
         &self,
         section: &Section<'_>,
@@ -74,9 +83,11 @@ impl Core {
         done
     }
 
-    /// An operation has found no cell for the special value that it is to store under the K `k` (WL13.5): afterwards the slot is MOVED, and the operation goes on in the successor.
+    /// An operation has found no cell for the special value that it is to store under the K `k`
+    /// (`cells` WL13.5): afterwards the slot is MOVED, and the operation goes on in the successor.
     ///
-    /// If there is none it is made, as a rule of the same size; but only the root grows (G2): if `table` is not the root, what is under way is ended first.
+    /// If there is none it is made, as a rule of the same size; but only the root grows (G2): if
+    /// `table` is not the root, what is under way is ended first.
     #[cold]
     pub(super) fn leave_full_cells(
         &self,
@@ -100,12 +111,13 @@ impl Core {
         Ok(())
     }
 
-    /// Moves the root on from a table of which everything is done (WL11).
+    /// Moves the root on from a table of which everything is done (`core` WL11).
     fn promote(&self, section: &Section<'_>, table: &Table) {
         let Some(left) = self.root.advance(table, table.next()) else { return };
         // ORDERING: Relaxed: a statistic.
         self.migrations.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: only the root has led to the table, since its predecessor, if it had one, was left before (G1); one leaves it (M14).
+        // SAFETY: only the root has led to the table, since its predecessor, if it had one, was
+        // left before (G1); one leaves it (`link` M14).
         unsafe { left.retire(section) };
     }
 
@@ -165,7 +177,8 @@ impl Core {
         Ok(())
     }
 
-    /// Begins a migration if it is time. Failing to is no error: whoever cannot go on without will hear of it (G4).
+    /// Begins a migration if it is time. Failing to is no error: whoever cannot go on without will
+    /// hear of it (G4).
     #[cold]
     #[inline(never)]
     pub(super) fn consider(&self, access: &impl Access, due: Due) {
@@ -175,13 +188,15 @@ impl Core {
             Due::Nothing => false,
             Due::Growing => table.used() >= table.threshold(),
             Due::Shrinking => {
-                self.len() < table.threshold() / 4 && self.next_bits(table) < table.plan().bits
+                let few = self.len().saturating_mul(EMPTIED) < table.threshold();
+                few && self.next_bits(table) < table.plan().bits
             }
         };
         if !wanted || !table.next().seems_empty() {
             return;
         }
-        // One thread prepares the next table, the others go on; late ones do not wait for it (M6).
+        // One thread prepares the next table, the others go on; late ones do not wait for it
+        // (`work` M6).
         if table.election.stand() || table.used() >= table.hard_limit() {
             let plan = table.plan();
             let bits = self.next_bits(table);
@@ -198,7 +213,8 @@ impl Core {
         next_capacity(self.len(), plan.bits, load, Shape::MIN_BITS)
     }
 
-    /// An insert has found no slot: afterwards the table has a successor, or takes more, or is no longer the root.
+    /// An insert has found no slot: afterwards the table has a successor, or takes more, or is no
+    /// longer the root.
     #[cold]
     pub(super) fn make_room(&self, section: &Section<'_>, table: &Table) -> Result<(), Stop> {
         if !self.root.leads_to(table) {
@@ -231,7 +247,8 @@ impl Core {
         self.resize(access, bits.max(Shape::MIN_BITS), |now, bits| now > bits)
     }
 
-    /// Ends the migration under way, and does one more if `wanted` says so about the size then found.
+    /// Ends the migration under way, and does one more if `wanted` says so about the size then
+    /// found.
     fn resize(
         &self,
         access: &impl Access,

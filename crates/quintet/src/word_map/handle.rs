@@ -1,7 +1,9 @@
-//! Ways in: a seat of one's own, and the calling thread's for a while. What one can do by them is in `operations`.
+//! Ways in: a seat of one's own, and the calling thread's for a while. What one can do by them is
+//! in `operations`.
 //!
-//! **V1.** The seat is declared before the home: it is given back while the table is there, also where the handle is the table's last owner.
-//! **V2.** Whatever a handle lends is borrowed from the handle (D2).
+//! **V1.** The seat is declared before the home: it is given back while the table is there, also
+//! where the handle is the table's last owner.
+//! **V2.** Whatever a handle lends is borrowed from the handle (`home` D2).
 
 use super::operations::Way;
 use super::{Word, WordMap};
@@ -10,10 +12,12 @@ use crate::reclaim::{self, Access, Pinned};
 use std::fmt;
 use std::sync::Arc;
 
-/// A seat of one's own in a [`WordMap`]: the fastest way in, for a hot loop and for a thread or task that stays.
+/// A seat of one's own in a [`WordMap`]: the fastest way in, for a hot loop and for a thread or
+/// task that stays.
 ///
-/// It has the operations of the map itself. It is `Send` but not `Sync`. It holds memory back only while an operation runs on it: an idle or
-/// forgotten handle costs a cache line. A clone has a seat of its own.
+/// It has the operations of the map itself. It is `Send` but not `Sync`. It holds memory back only
+/// while an operation runs on it: an idle or forgotten handle costs a cache line. A clone has a
+/// seat of its own.
 ///
 /// ```
 /// use quintet::WordMap;
@@ -41,8 +45,8 @@ pub struct Handle<'m, K: Word, V: Word, A: Access = reclaim::Handle> {
     home: Home<'m, WordMap<K, V>>,
 }
 
-/// A guard on the calling thread's seat, for several operations in a row: it is inside for as long as it lives, and holds back the tables that the map leaves
-/// meanwhile. See [`WordMap::pin`].
+/// A guard on the calling thread's seat, for several operations in a row: it is inside for as long
+/// as it lives, and holds back the tables that the map leaves meanwhile. See [`WordMap::pin`].
 ///
 /// ```compile_fail
 /// fn sent<T: Send>() {}
@@ -86,7 +90,8 @@ impl<K: Word, V: Word> WordMap<K, V> {
         Handle::new(Home::borrowed(self))
     }
 
-    /// The same over an `Arc` of the map, without a lifetime: for tasks, and threads that are not scoped.
+    /// The same over an `Arc` of the map, without a lifetime: for tasks, and threads that are not
+    /// scoped.
     pub fn owned_handle(self: &Arc<Self>) -> Handle<'static, K, V> {
         Handle::new(Home::shared(Arc::clone(self)))
     }

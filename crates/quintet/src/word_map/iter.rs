@@ -1,11 +1,14 @@
 //! Walking over a map that changes.
 //!
-//! **I1.** The walk fixes a table T that was, at one moment, the root without a successor: then every key that was present was
-//! in T, in a line of it or behind.
-//! **I2.** A place in T keeps its key for ever, and no key has two. So a key that was present at that moment is met once.
-//! **I3.** What a place says about its key is looked up the way every reader does, along the chain from T.
-//! **I4.** A walk has a seat of its own, which is inside from before T was loaded until the walk is dropped, and holds everything: it has no quiet point. So T stays, on whatever
-//! thread the walk is; a walk that was forgotten holds back what the map leaves.
+//! **I1.** The walk fixes a table T that was, at one moment, the root without a successor: then
+//! every key that was present was in T, in a line of it or behind.
+//! **I2.** A place in T keeps its key for ever, and no key has two. So a key that was present at
+//! that moment is met once.
+//! **I3.** What a place says about its key is looked up the way every reader does, along the chain
+//! from T.
+//! **I4.** A walk has a seat of its own, which is inside from before T was loaded until the walk is
+//! dropped, and holds everything: it has no quiet point. So T stays, on whatever thread the walk
+//! is; a walk that was forgotten holds back what the map leaves.
 
 use super::core::{Core, Stop};
 use super::table::Table;
@@ -37,7 +40,8 @@ struct Walk {
     listed: std::vec::IntoIter<u64>,
 }
 
-// SAFETY: the seat and the keys are `Send`. The table is shared with all threads that use the map, and is protected by the seat, which goes along (I4).
+// SAFETY: the seat and the keys are `Send`. The table is shared with all threads that use the map,
+// and is protected by the seat, which goes along (I4).
 unsafe impl Send for Walk {}
 
 impl Walk {
@@ -60,8 +64,8 @@ impl Walk {
 
     /// `core` is the one that the walk was made for.
     fn next(&mut self, core: &Core) -> Option<(u64, u64)> {
-        // SAFETY: the seat held everything before the table was loaded, and still does (I4); a table that is not retired goes with the core, which is not dropped before
-        // the walk.
+        // SAFETY: the seat held everything before the table was loaded, and still does (I4); a
+        // table that is not retired goes with the core, which is not dropped before the walk.
         let table = unsafe { self.table?.as_ref() };
         while self.slot < table.walked() {
             let index = self.slot;

@@ -1,7 +1,9 @@
-//! The slot protocol under loom: every order of steps that the memory model allows, up to two preemptions where one table
-//! is at work and one (a sleep at any step) where tables are migrated; see `model_of_growth`.
+//! The slot protocol under loom: every order of steps that the memory model allows, up to two
+//! preemptions where one table is at work and one (a sleep at any step) where tables are migrated;
+//! see `model_of_growth`.
 //!
-//! Tables are as small as they get: one line of two lanes, chunks of a line. From two lines on a key's top bit is its home.
+//! Tables are as small as they get: one line of two lanes, chunks of a line. From two lines on a
+//! key's top bit is its home.
 
 use super::*;
 use crate::sync::{Arc, thread};

@@ -67,9 +67,9 @@ use std::marker::PhantomData;
 /// A concurrent map from words to words: integers, ids, counters, pointers, 64 bits each.
 ///
 /// # When to use
-/// Many threads read *and write* small keys and small values. Every word is a legal key and a legal value. If values are
-/// larger than a word, or keys are strings, use a general map; if one thread writes now and then, a map with two copies
-/// reads faster.
+/// Many threads read *and write* small keys and small values. Every word is a legal key and a legal
+/// value. If values are larger than a word, or keys are strings, use a general map; if one thread
+/// writes now and then, a map with two copies reads faster.
 ///
 /// # Example
 /// ```
@@ -97,29 +97,33 @@ use std::marker::PhantomData;
 /// ```
 ///
 /// # Consistency
-/// Every operation on one key is linearizable: it takes effect at one moment between call and return. `iter`, `retain`,
-/// `clear` and `drain` walk while others write; each says what it guarantees. `len` is exact when nobody writes.
+/// Every operation on one key is linearizable: it takes effect at one moment between call and
+/// return. `iter`, `retain`, `clear` and `drain` walk while others write; each says what it
+/// guarantees. `len` is exact when nobody writes.
 ///
 /// # Progress
-/// `get` takes no lock and waits for nobody, also while the map grows. Changes are lock-free but for two rare cases:
-/// allocation, and an insert that finds no slot although a
-/// migration is under way: it moves the rest by itself ([`WordMapStats::stragglers`] counts those).
-/// Closures given to `update` and its kin may run more than once.
+/// `get` takes no lock and waits for nobody, also while the map grows. Changes are lock-free but
+/// for two rare cases: allocation, and an insert that finds no slot although a migration is under
+/// way: it moves the rest by itself ([`WordMapStats::stragglers`] counts those). Closures given to
+/// `update` and its kin may run more than once.
 ///
 /// # Growth
-/// By the number of live entries: to a larger table, to one of the same size (which drops the traces of removed keys) or to a
-/// smaller one. Each operation that has to moves at most M slots ([`WordMapBuilder::m`]) while that lasts, or, before that, touches one page of the new table
-/// for the first time.
+/// By the number of live entries: to a larger table, to one of the same size (which drops the
+/// traces of removed keys) or to a smaller one. Each operation that has to moves at most M slots
+/// ([`WordMapBuilder::m`]) while that lasts, or, before that, touches one page of the new table for
+/// the first time.
 ///
 /// # Memory
-/// 17 bytes per slot; at most 70 % of the slots are used, at least 35 % after growing; half of that in tables of up to half a
-/// megabyte, where speed is worth more. A map with one entry takes a kilobyte. A table that was left is given
-/// back in pieces of 2 MiB as soon as no operation can be inside. An idle or forgotten handle holds nothing back; a live
-/// iterator does, and so does a guard.
+/// 17 bytes per slot; at most 70 % of the slots are used, at least 35 % after growing; half of that
+/// in tables of up to half a megabyte, where speed is worth more. A map with one entry takes a
+/// kilobyte. A table that was left is given back in pieces of 2 MiB as soon as no operation can be
+/// inside. An idle or forgotten handle holds nothing back; a live iterator does, and so does a
+/// guard.
 ///
 /// # Panics
-/// Only if memory is needed and cannot be had; the operations of [`fallible`](Self::fallible) return [`AllocError`] instead. A panic of a closure goes through, and leaves
-/// the map as if the operation had not begun.
+/// Only if memory is needed and cannot be had; the operations of [`fallible`](Self::fallible)
+/// return [`AllocError`] instead. A panic of a closure goes through, and leaves the map as if the
+/// operation had not begun.
 pub struct WordMap<K = u64, V = u64> {
     core: Core,
     types: Invariant<(K, V)>,
@@ -128,7 +132,8 @@ pub struct WordMap<K = u64, V = u64> {
 /// Keys and values go in and come out through a shared reference.
 type Invariant<T> = PhantomData<fn(T) -> T>;
 
-/// There are maps of words only, and they are the ones with a default: asked for in this form, the error for another type is one, and says what a word is.
+/// There are maps of words only, and they are the ones with a default: asked for in this form, the
+/// error for another type is one, and says what a word is.
 impl<K, V> WordMap<K, V> {
     const_where_possible! {
         /// An empty map. Allocates nothing until it is first used.

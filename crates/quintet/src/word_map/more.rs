@@ -1,9 +1,12 @@
 //! More lines behind a table, for keys that find no lane within reach of their home.
 //!
-//! A table with a sound hash never needs them: only a copy that meets a run longer than the reach, keys that were made to collide under two seeds, and the smallest tables end here.
+//! A table with a sound hash never needs them: only a copy that meets a run longer than the reach,
+//! keys that were made to collide under two seeds, and the smallest tables end here.
 //!
-//! **WL9.5.** Behind the last line of its reach a probe goes to the *link*: nothing there is EMPTY, a mark is CLOSED, else it leads to a block of lines, which end in a link. The link is a lane like any
-//! other, which no key ever equals: it is written once, an insert or a copy at EMPTY puts a block there, and a mover closes it or walks the block. So a copy always finds room.
+//! **WL9.5.** Behind the last line of its reach a probe goes to the *link*: nothing there is EMPTY,
+//! a mark is CLOSED, else it leads to a block of lines, which end in a link. The link is a lane
+//! like any other, which no key ever equals: it is written once, an insert or a copy at EMPTY puts
+//! a block there, and a mover closes it or walks the block. So a copy always finds room.
 //! **WL9.6.** A block stays for as long as its table.
 
 use super::word::{CLOSED, EMPTY};
@@ -20,7 +23,7 @@ const LINES: usize = if MODEL { 1 } else { 8 };
 /// The end of a table, or of a block.
 pub(crate) struct More(AtomicPtr<Block>);
 
-/// Some lines, and their own cells (WL13).
+/// Some lines, and their own cells (`cells` WL13).
 pub(crate) struct Block {
     lines: [Quad; LINES],
     own: [[AtomicU64; LANES]; LINES],
@@ -51,19 +54,21 @@ impl More {
     }
 
     pub(crate) fn end(&self) -> End<'_> {
-        // ORDERING: Acquire: partners are the exchanges of `extend` and `close`: the block, and the successor.
+        // ORDERING: Acquire: partners are the exchanges of `extend` and `close`: the block, and the
+        // successor.
         let block = self.0.load(Ordering::Acquire);
         if block.is_null() {
             End::Empty
         } else if block == closed() {
             End::Closed
         } else {
-            // SAFETY: out of a box, and not freed before the table is (WL9.6).
+            // SAFETY: out of a box, and not freed before the table is (`moving` WL9.6).
             End::Block(unsafe { &*block })
         }
     }
 
-    /// Puts a block behind an EMPTY link. Somebody else may have done so, or have closed it: look again.
+    /// Puts a block behind an EMPTY link. Somebody else may have done so, or have closed it: look
+    /// again.
     pub(crate) fn extend(&self) -> Result<(), AllocError> {
         let layout = Layout::new::<Block>();
         #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
@@ -90,7 +95,8 @@ impl More {
     }
 
     fn exchange(&self, to: *mut Block) -> bool {
-        // ORDERING: Release: publishes the block, or that there is a successor; partner: `end`. Failure: nothing is learnt.
+        // ORDERING: Release: publishes the block, or that there is a successor; partner: `end`.
+        // Failure: nothing is learnt.
         self.0.compare_exchange(null_mut(), to, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 

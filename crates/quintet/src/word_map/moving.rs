@@ -12,19 +12,28 @@
 //!                 └───────────────────▶  MOVED  ◀──────────────┘     for ever
 //! ```
 //!
-//! **WL4.** Every arrow is one exchange, but for FROZEN → MOVED, which is a store and FROZEN's only exit.
+//! **WL4.** Every arrow is one exchange, but for FROZEN → MOVED, which is a store and FROZEN's only
+//! exit.
 //! 1. Writers: VIRGIN, TOMB or live → live, live → TOMB.
 //! 2. Copiers: VIRGIN → live, in S.
-//! 3. Movers: VIRGIN or TOMB → MOVED; live → FROZEN + j, after the decoded value was stored in descriptor j; then the copy; then MOVED. Whoever has finished the copy makes that store.
+//! 3. Movers: VIRGIN or TOMB → MOVED; live → FROZEN + j, after the decoded value was stored in
+//!    descriptor j; then the copy; then MOVED. Whoever has finished the copy makes that store.
 //! 4. Whoever is going to write the key in S stores MOVED in T first, or has read it.
 //!
-//! **WL8.** A value that is frozen is the present one: nobody has written the key in S (WL4.4). So a reader answers with the descriptor, if the word is the same after it as before (WL14.3). A writer or
-//! mover that finds a frozen word looks twice in the same way, copies, stores MOVED, and goes on.
-//! **WL9.** A copy of (k, x) into S probes S for k, claims a lane if there is none, and exchanges VIRGIN for x. A failed exchange means that it is done: by then k was copied, and written or removed perhaps.
-//! A copy never meets CLOSED, nor EMPTY when S is being left: S gets a successor only when T is complete (G1), and then every live key of T has its lane in S.
-//! **WL10.** A mover closes the first EMPTY lane of a line and no other: nobody can claim a later one (WL5.2).
-//! **WL12.** Between freeze and MOVED nothing unwinds or waits, and nothing returns but for want of memory for a block behind S (WL9.5). A mover that sleeps, dies or gives up there holds nobody: its value is in
-//! its descriptor, which stays as it is (WL14.4), and anyone finishes the copy. Its chunk is not done, and is handed out again.
+//! **WL8.** A value that is frozen is the present one: nobody has written the key in S (WL4.4). So
+//! a reader answers with the descriptor, if the word is the same after it as before (`desc`
+//! WL14.3). A writer or mover that finds a frozen word looks twice in the same way, copies, stores
+//! MOVED, and goes on.
+//! **WL9.** A copy of (k, x) into S probes S for k, claims a lane if there is none, and exchanges
+//! VIRGIN for x. A failed exchange means that it is done: by then k was copied, and written or
+//! removed perhaps. A copy never meets CLOSED, nor EMPTY when S is being left: S gets a successor
+//! only when T is complete (`grow` G1), and then every live key of T has its lane in S.
+//! **WL10.** A mover closes the first EMPTY lane of a line and no other: nobody can claim a later
+//! one (`probe` WL5.2).
+//! **WL12.** Between freeze and MOVED nothing unwinds or waits, and nothing returns but for want of
+//! memory for a block behind S (WL9.5). A mover that sleeps, dies or gives up there holds nobody:
+//! its value is in its descriptor, which stays as it is (`desc` WL14.4), and anyone finishes the
+//! copy. Its chunk is not done, and is handed out again.
 
 use super::desc::{Descriptors, Hand};
 use super::more::{End, More};
@@ -48,7 +57,8 @@ pub(super) fn thaw(
     if again == word { Ok(value) } else { Err(again) }
 }
 
-/// Copies a frozen entry into the successor and says so. True if a slot was used there. On an error it is still frozen.
+/// Copies a frozen entry into the successor and says so. True if a slot was used there. On an error
+/// it is still frozen.
 pub(super) fn carry(
     place: &AtomicU64,
     next: &Table,
@@ -63,20 +73,24 @@ pub(super) fn carry(
 /// FROZEN → MOVED, after the copy.
 #[inline(always)]
 fn say_moved(place: &AtomicU64) {
-    // ORDERING: Release: the copy comes first; partner: every load of a value word. It is no exchange, so it ends the release sequence of the value's writer, which the caller has acquired.
+    // ORDERING: Release: the copy comes first; partner: every load of a value word. It is no
+    // exchange, so it ends the release sequence of the value's writer, which the caller has
+    // acquired.
     place.store(MOVED, Ordering::Release);
 }
 
 /// A mover's exchange of a value word.
 #[inline(always)]
 fn exchange(place: &AtomicU64, from: u64, to: u64) -> Result<u64, u64> {
-    // ORDERING: Release: the descriptor, and the successor. Acquire: the last writer of the value may be another than the one that was loaded (v, w, v again), and copy and MOVED
-    // pass its doing on. Partner: every load of a value word.
+    // ORDERING: Release: the descriptor, and the successor. Acquire: the last writer of the value
+    // may be another than the one that was loaded (v, w, v again), and copy and MOVED pass its
+    // doing on. Partner: every load of a value word.
     place.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
 }
 
 impl Table {
-    /// Puts an entry of the predecessor here unless the key has been here already (WL9). True if a slot was used.
+    /// Puts an entry of the predecessor here unless the key has been here already (WL9). True if a
+    /// slot was used.
     fn copy_in(&self, k: u64, value: u64) -> Result<bool, AllocError> {
         match self.secrets().plain(value) {
             Some(word) if k > CLOSED => self.copy_word(k, word),
@@ -84,12 +98,14 @@ impl Table {
         }
     }
 
-    /// The same for a usual key and the word of a plain value, which all tables of a map write alike (WL3).
+    /// The same for a usual key and the word of a plain value, which all tables of a map write
+    /// alike (`word` WL3).
     #[inline(always)]
     fn copy_word(&self, k: u64, word: u64) -> Result<bool, AllocError> {
         let aim = self.aim(k);
         let look = aim.look();
-        // If the key is there its tag is not, perhaps: that is for the other half, as a full home is.
+        // If the key is there its tag is not, perhaps: that is for the other half, as a full home
+        // is.
         if look.same == 0 && look.zero != 0 {
             if let Some(place) = aim.claim(look) {
                 fill(place, word);
@@ -114,7 +130,8 @@ impl Table {
                     more.extend()?;
                     continue;
                 }
-                // WL9: it cannot be. Were it so, S would be left, and T be complete: the key is where it belongs.
+                // WL9: it cannot be. Were it so, S would be left, and T be complete: the key is
+                // where it belongs.
                 Place::Closed => {
                     debug_assert!(false, "a copy meets a closed lane");
                     return Ok(false);
@@ -129,7 +146,8 @@ impl Table {
 /// VIRGIN → `word` (WL9).
 #[inline(always)]
 fn fill(place: &AtomicU64, word: u64) {
-    // ORDERING: Release: the own cell, and what the value's writer published; partner: every load of a value word. Failure: it is done, and nothing is learnt.
+    // ORDERING: Release: the own cell, and what the value's writer published; partner: every load
+    // of a value word. Failure: it is done, and nothing is learnt.
     let _ = place.compare_exchange(VIRGIN, word, Ordering::Release, Ordering::Relaxed);
 }
 
@@ -146,7 +164,8 @@ pub(super) struct Mover<'a> {
 }
 
 impl Mover<'_> {
-    /// Moves one chunk. Returns how many slots were used in the successor. On an error the chunk is not done; one slot of it may be frozen (WL12).
+    /// Moves one chunk. Returns how many slots were used in the successor. On an error the chunk is
+    /// not done; one slot of it may be frozen (WL12).
     pub(super) fn move_chunk(&self, chunk: usize) -> Result<usize, AllocError> {
         let lines = lines_of(self.chunk);
         let (from, end) = (chunk * lines, self.from.lines.len());
@@ -209,7 +228,8 @@ impl Mover<'_> {
         Ok(used)
     }
 
-    /// Moves a slot in one try, if its value is plain, or gone. `None`: nothing has happened, or it is frozen and could not be copied.
+    /// Moves a slot in one try, if its value is plain, or gone. `None`: nothing has happened, or it
+    /// is frozen and could not be copied.
     #[inline(always)]
     fn move_usual(&self, place: &AtomicU64, k: u64) -> Option<bool> {
         // ORDERING: Acquire: partners are the exchanges of value words.
@@ -227,7 +247,8 @@ impl Mover<'_> {
         }
     }
 
-    /// Moves one slot, in every case. True if a slot was used in the successor. On an error it may be frozen (WL12).
+    /// Moves one slot, in every case. True if a slot was used in the successor. On an error it may
+    /// be frozen (WL12).
     #[inline(never)]
     pub(super) fn move_slot(&self, slot: Slot<'_>, k: u64) -> Result<bool, AllocError> {
         let place = slot.value;
@@ -247,7 +268,7 @@ impl Mover<'_> {
                 State::Live(live) => {
                     let value = self.from.decode(slot, live);
                     if self.from.secrets().plain(value).is_none() {
-                        self.to.make_cells((self.seats)())?; // (WL13.6)
+                        self.to.make_cells((self.seats)())?; // (`cells` WL13.6)
                     }
                     (self.hand.hold(value), Some(value))
                 }
@@ -259,7 +280,8 @@ impl Mover<'_> {
         }
     }
 
-    /// [`carry`], by one whose own number may be the one in the word: then it is lost with the error (WL14.4).
+    /// [`carry`], by one whose own number may be the one in the word: then it is lost with the
+    /// error (`desc` WL14.4).
     fn carry(&self, place: &AtomicU64, word: u64, k: u64, value: u64) -> Result<bool, AllocError> {
         carry(place, self.to, k, value).inspect_err(|_| self.hand.lose_if_in(word))
     }

@@ -1,10 +1,13 @@
 //! What each operation does, for every way in: the one body of each.
 //!
-//! **B1.** An operation by the table itself enters and leaves on the calling thread's seat, one by a handle on its own, one by a guard is inside already. Its body
-//! is the same: it takes an [`Access`] and begins as H1 says.
-//! **B2.** Whatever takes something away, or replaces what is there, needs no memory: it cannot fail, and has no fallible form.
-//! **B3.** Closures and iterators of the user run between an operation's look and its exchange, or between operations. What they do to the map is seen as
-//! another thread's doing would be: the exchange fails, and the operation looks again.
+//! **B1.** An operation by the table itself enters and leaves on the calling thread's seat, one by
+//! a handle on its own, one by a guard is inside already. Its body is the same: it takes an
+//! [`Access`] and begins as `access` H1 says.
+//! **B2.** Whatever takes something away, or replaces what is there, needs no memory: it cannot
+//! fail, and has no fallible form.
+//! **B3.** Closures and iterators of the user run between an operation's look and its exchange, or
+//! between operations. What they do to the map is seen as another thread's doing would be: the
+//! exchange fails, and the operation looks again.
 
 use super::table::load;
 use super::{Integer, Word, WordMap};
@@ -33,7 +36,8 @@ const GROUP: usize = 32;
 
 /// How an operation says that its table cannot be had.
 ///
-/// It is known inside of the operation, not put around it: the cold halves of an operation end in what it returns (see `Core::apply`).
+/// It is known inside of the operation, not put around it: the cold halves of an operation end in
+/// what it returns (see `Core::apply`).
 pub(super) trait Face {
     type Of<T>;
     fn show<T>(outcome: Result<T, AllocError>) -> Self::Of<T>;
@@ -101,7 +105,8 @@ fn by_groups<T: Copy>(
 }
 
 impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
-    /// Changes what `key` has. `USER` says whether `decide` runs user code; `finish` makes the answer.
+    /// Changes what `key` has. `USER` says whether `decide` runs user code; `finish` makes the
+    /// answer.
     #[inline(always)]
     fn change<const USER: bool, F: Face, R>(
         self,
@@ -274,7 +279,8 @@ impl<K: Word, V: Word, A: Access> Way<'_, '_, K, V, A> {
         self.each_new(entries, |key, value| self.insert::<Tried>(key, value))
     }
 
-    /// Does `put` with each of many entries, their waits for memory overlapped; counts those that found nothing.
+    /// Does `put` with each of many entries, their waits for memory overlapped; counts those that
+    /// found nothing.
     #[inline(always)]
     fn each_new(
         self,

@@ -1,22 +1,30 @@
 //! Where a key is, and how a lane becomes a key's.
 //!
-//! **WL5.** A probe goes through the lanes of the home in order, then through the next lines within reach, then through the link (WL9.5). It ends at its key, or at the first lane that is EMPTY or CLOSED.
-//! What is concluded comes from one look at each lane; the lanes of a line may be looked at in any order.
+//! **WL5.** A probe goes through the lanes of the home in order, then through the next lines within
+//! reach, then through the link (`moving` WL9.5). It ends at its key, or at the first lane that is
+//! EMPTY or CLOSED. What is concluded comes from one look at each lane; the lanes of a line may be
+//! looked at in any order.
 //! 1. *A lane is the key*: found. Right at any time, since a key word is written once.
-//! 2. *No lane is, the first free one is EMPTY*: absent at the moment this lane was loaded. A lane is claimed only by one who saw every lane before it taken, and a taken lane keeps its key. So while the lane
-//!    is EMPTY the key is nowhere behind it.
+//! 2. *No lane is, the first free one is EMPTY*: absent at the moment this lane was loaded. A lane
+//!    is claimed only by one who saw every lane before it taken, and a taken lane keeps its key. So
+//!    while the lane is EMPTY the key is nowhere behind it.
 //! 3. *No lane is, the first free one is CLOSED*: the successor knows.
-//! 4. Instead of looking for CLOSED one may ask after the look whether there is a successor: if not, no lane was CLOSED.
-//! 5. Only the first EMPTY lane of a line is closed (WL10, WL8.4), and the lanes behind it stay EMPTY, since nobody claims a lane behind one that is not taken. So if a look has seen EMPTY lanes, CLOSED can be
-//!    in the lane before the first of them and nowhere else; if it has seen none, in the last lane. What was seen not EMPTY does not change: that lane may be loaded once more.
+//! 4. Instead of looking for CLOSED one may ask after the look whether there is a successor: if
+//!    not, no lane was CLOSED.
+//! 5. Only the first EMPTY lane of a line is closed (`moving` WL10, WL8.4), and the lanes behind it
+//!    stay EMPTY, since nobody claims a lane behind one that is not taken. So if a look has seen
+//!    EMPTY lanes, CLOSED can be in the lane before the first of them and nowhere else; if it has
+//!    seen none, in the last lane. What was seen not EMPTY does not change: that lane may be loaded
+//!    once more.
 //!
-//! **WL7.** The value word is loaded after the key was found, or before: the key word does not change. A value word is right about its key in this table until it says FROZEN or MOVED.
+//! **WL7.** The value word is loaded after the key was found, or before: the key word does not
+//! change. A value word is right about its key in this table until it says FROZEN or MOVED.
 
 use super::more::{End, More};
 use super::table::Table;
 use super::word::{CLOSED, EMPTY, PLAIN, TOMB};
 use crate::reclaim::Books;
-use crate::sync::prefetch::prefetch_read;
+use crate::sync::prefetch::{prefetch_read, prefetch_write};
 use crate::sync::quad::{LANES, Look, Quad, first};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -34,7 +42,7 @@ impl<'t> Slot<'t> {
     }
 }
 
-/// The own cell of a slot (WL13).
+/// The own cell of a slot (`cells` WL13).
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Own<'t> {
     /// Among those of the table.
@@ -99,7 +107,8 @@ impl Table {
         if books.hint() != WARY {
             books.set_hint(WARY);
         }
-        // WL5.4, WL6: no tag, or an EMPTY lane; without a successor afterwards the lanes before it were not CLOSED.
+        // WL5.4, `table` WL6: no tag, or an EMPTY lane; without a successor afterwards the lanes
+        // before it were not CLOSED.
         self.next().seems_empty().then_some(None)
     }
 
@@ -129,11 +138,13 @@ impl Table {
         Aim { table: self, k, hash, home, line: self.line(home) }
     }
 
-    /// Asks the cache for the line where a probe for `key` starts.
+    /// Asks the cache for the line where a probe for `key` starts; `write` says whether it will
+    /// be written.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, key: u64) {
+    pub(crate) fn prefetch(&self, key: u64, write: bool) {
         let home = self.shape().home(self.hash(self.k(key)));
-        prefetch_read(self.lines.as_ptr().wrapping_add(home));
+        let ask = if write { prefetch_write } else { prefetch_read };
+        ask(self.lines.as_ptr().wrapping_add(home));
     }
 
     /// The place of a key (WL5).
@@ -145,7 +156,8 @@ impl Table {
         self.probe_from(k, hash, self.shape().home(hash), 0)
     }
 
-    /// The same for who knows that the key is not in the first `passed` lines, and that these are full.
+    /// The same for who knows that the key is not in the first `passed` lines, and that these are
+    /// full.
     fn probe_from(&self, k: u64, hash: u64, home: usize, passed: usize) -> Place<'_> {
         debug_assert_eq!(home, self.shape().home(hash));
         let end = (home + self.shape().reach()).min(self.lines.len());
@@ -178,7 +190,7 @@ impl Table {
         }
     }
 
-    /// The slot of a special key (WL3). It counts as claimed from the start.
+    /// The slot of a special key (`word` WL3). It counts as claimed from the start.
     pub(super) fn extra(&self, which: usize) -> Slot<'_> {
         Slot { value: &self.extras[which], own: Own::There(self.lines.len() * LANES + which) }
     }
@@ -189,7 +201,7 @@ impl Table {
         Slot { value: self.line(index).value(lane), own: Own::There(index * LANES + lane) }
     }
 
-    /// Claims an EMPTY lane for a key (WL6). False: somebody was faster, look again.
+    /// Claims an EMPTY lane for a key (`table` WL6). False: somebody was faster, look again.
     pub(crate) fn claim(&self, k: u64, lane: Lane<'_>) -> bool {
         let home = self.shape().home(self.hash(k));
         let end = match lane.slot.own {
@@ -204,7 +216,8 @@ impl Table {
         claimed
     }
 
-    /// True if an insert may not use a place so many lines from its home although it is EMPTY: half the reach is for copies.
+    /// True if an insert may not use a place so many lines from its home although it is EMPTY: half
+    /// the reach is for copies.
     pub(crate) fn is_too_far(&self, lines: usize) -> bool {
         // ORDERING: Relaxed, as in `set_flooded`.
         lines > self.shape().reach() / 2 && !self.flooded.load(Ordering::Relaxed)
@@ -213,12 +226,14 @@ impl Table {
 
 #[inline(always)]
 fn claim(key: &AtomicU64, k: u64) -> bool {
-    // ORDERING: Release: the tags of what was passed come first (WL6); partner: the looks of writers. Failure: a new look follows.
+    // ORDERING: Release: the tags of what was passed come first (`table` WL6); partner: the looks
+    // of writers. Failure: a new look follows.
     key.compare_exchange(EMPTY, k, Ordering::Release, Ordering::Relaxed).is_ok()
 }
 
 impl Lane<'_> {
-    /// Closes it, so that whoever comes here goes on in the successor (WL8.4). False: somebody was faster, look again.
+    /// Closes it, so that whoever comes here goes on in the successor (`moving` WL8.4). False:
+    /// somebody was faster, look again.
     pub(crate) fn close(self) -> bool {
         close(self.key).is_ok()
     }
@@ -227,7 +242,8 @@ impl Lane<'_> {
 /// Closes an EMPTY key word. The word that is there if it is another.
 #[inline(always)]
 pub(super) fn close(key: &AtomicU64) -> Result<u64, u64> {
-    // ORDERING: Release: the successor, which the caller has seen, is seen by who sees this; partner: the looks. Failure: Acquire, as every look.
+    // ORDERING: Release: the successor, which the caller has seen, is seen by who sees this;
+    // partner: the looks. Failure: Acquire, as every look.
     key.compare_exchange(EMPTY, CLOSED, Ordering::Release, Ordering::Acquire)
 }
 
@@ -246,7 +262,8 @@ fn look_through<'t>(
     }
     // WL5.5: where CLOSED is, if it is anywhere.
     let free = if look.zero == 0 { LANES } else { first(look.zero) };
-    // ORDERING: Acquire: partner is the close. The word was seen taken or CLOSED, and is the same now.
+    // ORDERING: Acquire: partner is the close. The word was seen taken or CLOSED, and is the same
+    // now.
     if free > 0 && line.key(free - 1).load(Ordering::Acquire) == CLOSED {
         return Some(Place::Closed);
     }
@@ -264,6 +281,13 @@ pub(crate) struct Aim<'t> {
 }
 
 impl<'t> Aim<'t> {
+    /// Asks for the line as one that is written: an exchange after a look at a line of another
+    /// core would fetch it twice.
+    #[inline(always)]
+    pub(crate) fn fetch(&self) {
+        prefetch_write(self.line);
+    }
+
     #[inline(always)]
     pub(crate) fn look(&self) -> Look {
         self.line.look(self.k)
@@ -275,7 +299,8 @@ impl<'t> Aim<'t> {
         self.line.value(first(look.same))
     }
 
-    /// Claims the first lane that was seen EMPTY (WL6). The value word, or nothing if somebody was faster.
+    /// Claims the first lane that was seen EMPTY (`table` WL6). The value word, or nothing if
+    /// somebody was faster.
     #[inline(always)]
     pub(crate) fn claim(&self, look: Look) -> Option<&'t AtomicU64> {
         let lane = first(look.zero);

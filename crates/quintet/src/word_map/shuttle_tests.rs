@@ -1,4 +1,5 @@
-//! Whole growths under shuttle: many schedules of many steps, from the smallest table, with four threads.
+//! Whole growths under shuttle: many schedules of many steps, from the smallest table, with four
+//! threads.
 
 use super::*;
 use crate::sync::{Arc, schedules, thread};
@@ -7,7 +8,8 @@ fn model(check: impl Fn() + Send + Sync + 'static) {
     schedules(2_000, check);
 }
 
-/// A key of thread `thread`, spread over the homes: under a model checker the top bits are the home.
+/// A key of thread `thread`, spread over the homes: under a model checker the top bits are the
+/// home.
 fn key(thread: u64, index: u64) -> u64 {
     (index * 4 + thread) << 50 | index << 8 | thread
 }
@@ -88,7 +90,8 @@ fn shuttle_a_flood_is_kept() {
     });
 }
 
-/// Values that wander between plain and special ones, of a special key and of another, while the map grows and its cells run out.
+/// Values that wander between plain and special ones, of a special key and of another, while the
+/// map grows and its cells run out.
 #[test]
 fn shuttle_special_values_are_kept() {
     const START: u64 = (1 << 63) - 4;

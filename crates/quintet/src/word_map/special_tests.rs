@@ -75,7 +75,8 @@ fn special_keys_are_keys() {
     assert_eq!(map.drain().collect::<Vec<_>>(), [(first, 9)]);
 }
 
-/// A table has 64 cells at least, and each special value that is stored takes one: the map moves on to a table of the same size.
+/// A table has 64 cells at least, and each special value that is stored takes one: the map moves on
+/// to a table of the same size.
 #[test]
 fn cells_that_run_out_are_renewed() {
     let map = map();
@@ -120,7 +121,8 @@ fn counters_go_through_special_values_while_the_map_grows() {
     assert_eq!(map.len() as u64, KEYS + 4 * turns);
 }
 
-/// Gives the root a successor, and freezes the slot of `key` there as a mover does. Shows what the mover holds then.
+/// Gives the root a successor, and freezes the slot of `key` there as a mover does. Shows what the
+/// mover holds then.
 fn with_frozen(map: &Map, key: u64, sleep: impl FnOnce(&Table, Slot<'_>, &Table, Hand<'_>, u64)) {
     let core = &map.core;
     let section: Section<'_> = core.domain.pin();
@@ -142,7 +144,8 @@ fn with_frozen(map: &Map, key: u64, sleep: impl FnOnce(&Table, Slot<'_>, &Table,
     sleep(table, slot, next, hand, value);
 }
 
-/// A mover sleeps between freeze and MOVED. Others read, change and remove the key, and move on; when it wakes it brings nothing back.
+/// A mover sleeps between freeze and MOVED. Others read, change and remove the key, and move on;
+/// when it wakes it brings nothing back.
 #[test]
 fn a_mover_that_sleeps_with_a_frozen_entry_holds_nobody() {
     for value in [50, SECRETS.flip ^ 3] {
@@ -211,7 +214,8 @@ fn tags_that_say_no_during_a_migration_are_not_believed() {
     assert_eq!((handle.get(5), map.len()), (Some(5), 18));
 }
 
-/// An insert that sleeps between key and tag hides nobody: neither who goes past its lane, nor who gives its key a value.
+/// An insert that sleeps between key and tag hides nobody: neither who goes past its lane, nor who
+/// gives its key a value.
 #[test]
 fn a_lane_without_its_tag_hides_nobody() {
     let map = map();

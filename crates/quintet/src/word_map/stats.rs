@@ -27,7 +27,8 @@ pub struct TableStats {
     pub state: TableState,
     /// Slots that loads are shares of.
     pub size: usize,
-    /// Slots that hold an entry or the trace of a removed one, as far as threads have reported them.
+    /// Slots that hold an entry or the trace of a removed one, as far as threads have reported
+    /// them.
     pub used: usize,
     /// Chunks handed out for migration, of how many.
     pub moved: (usize, usize),
@@ -35,7 +36,8 @@ pub struct TableStats {
     pub bytes: usize,
 }
 
-/// A look inside a map, by [`WordMap::stats`](super::WordMap::stats). Everything is an estimate while others write.
+/// A look inside a map, by [`WordMap::stats`](super::WordMap::stats). Everything is an estimate
+/// while others write.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct WordMapStats {
@@ -45,7 +47,8 @@ pub struct WordMapStats {
     pub load: f64,
     /// The tables in use, oldest first: none, one, or two during a migration.
     pub tables: Vec<TableStats>,
-    /// `probes[d]` entries of the oldest table lie `d` lines of four slots from their home; the last counts all that lie further.
+    /// `probes[d]` entries of the oldest table lie `d` lines of four slots from their home; the
+    /// last counts all that lie further.
     pub probes: [usize; 16],
     /// Migrations completed: to larger, equal and smaller tables.
     pub migrations: usize,

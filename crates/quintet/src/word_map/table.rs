@@ -3,22 +3,26 @@
 //! ```text
 //!   0                              homes        lines
 //!   +------------------------------+------------+        no wrap-around: keys keep their order,
-//!   | lines: K0..K3, V0..V3 each   | some more  |─link   so that a migration reads and writes in sequence
+//!   | lines: `word_map` K0..K3, V0..V3 each   | some more  |─link   so that a migration reads and writes in sequence
 //!   +------------------------------+------------+
 //!   | tags, four bytes per home    |
 //!   +------------------------------+
 //!   two value words for the special keys · cells · next · counters · work of the migration
 //! ```
 //!
-//! **WL1.** The home of a key is the line `hash · homes / 2^64`; `hash` is the folded product of its K and a factor of the table. Each lane of a home has a *tag*, a byte: 0, or that of its key, a part of the hash. Whoever stores it
-//! stores the same.
+//! **WL1.** The home of a key is the line `hash · homes / 2^64`; `hash` is the folded product of
+//! its K and a factor of the table. Each lane of a home has a *tag*, a byte: 0, or that of its key,
+//! a part of the hash. Whoever stores it stores the same.
 //! **WL6.** To claim a lane for a new key:
-//! 1. If the lane is not in the key's home: every lane of the lines that were passed has its tag, or is given it. Their keys were seen.
+//! 1. If the lane is not in the key's home: every lane of the lines that were passed has its tag,
+//!    or is given it. Their keys were seen.
 //! 2. The exchange of the key word.
-//! 3. The tag of the lane. Whoever finds a key with a VIRGIN value word stores its tag too, before it gives the key its first value.
+//! 3. The tag of the lane. Whoever finds a key with a VIRGIN value word stores its tag too, before
+//!    it gives the key its first value.
 //! 4. The exchange of the value word.
 //!
-//! So a line in which a lane has no tag, and none that of the key, proves that the key has no value there and is in no later line.
+//! So a line in which a lane has no tag, and none that of the key, proves that the key has no value
+//! there and is in no later line.
 
 use super::cells::Cells;
 use super::more::More;
@@ -49,7 +53,8 @@ pub(crate) struct Plan {
     pub(crate) birth: u64,
 }
 
-/// One table of the chain. The first fields are read by every operation and change never, or once; the last, on a line of their own, are what writers and movers count.
+/// One table of the chain. The first fields are read by every operation and change never, or once;
+/// the last, on a line of their own, are what writers and movers count.
 #[repr(C, align(64))]
 pub(crate) struct Table {
     pub(super) lines: Buffer<Quad>,
@@ -69,7 +74,7 @@ pub(crate) struct Table {
     pub(super) more: More,
     pub(super) cells: Cells,
     touch: FirstTouch,
-    /// The value words of the two special keys (WL3).
+    /// The value words of the two special keys (`word` WL3).
     pub(super) extras: [AtomicU64; 2],
     /// Slots that are no longer EMPTY, as far as they have been reported.
     used: AtomicUsize,
@@ -108,7 +113,8 @@ impl Leave for Table {
 impl Table {
     /// A table of EMPTY lanes.
     ///
-    /// It is left when the share `max_load` of its size is used; a chunk of a migration has `chunk` slots.
+    /// It is left when the share `max_load` of its size is used; a chunk of a migration has `chunk`
+    /// slots.
     pub(crate) fn try_new(
         plan: Plan,
         max_load: f64,
@@ -131,7 +137,8 @@ impl Table {
             batch: (shape.size() >> 8).clamp(1, 64) as u8,
             flooded: AtomicBool::new(false),
             election: Election::new(),
-            // SAFETY: only sections of the map's domain lead here, and all that they find is used inside of them (M12).
+            // SAFETY: only sections of the map's domain lead here, and all that they find is used
+            // inside of them (`link` M12).
             next: unsafe { Link::empty() },
             extras: [AtomicU64::new(0), AtomicU64::new(0)],
             more: More::new(),
@@ -157,7 +164,7 @@ impl Table {
         self.lines.bytes() + self.tags.bytes() + self.cells.bytes() + behind
     }
 
-    /// The K of a key, and back (WL2).
+    /// The K of a key, and back (`word` WL2).
     #[inline(always)]
     pub(crate) const fn k(&self, key: u64) -> u64 {
         key ^ self.plan.secrets.add
@@ -182,7 +189,8 @@ impl Table {
     #[inline(always)]
     pub(super) fn line(&self, index: usize) -> &Quad {
         debug_assert!(index < self.lines.len());
-        // SAFETY: every caller's index is below the number of lines: homes are, and a walk ends there.
+        // SAFETY: every caller's index is below the number of lines: homes are, and a walk ends
+        // there.
         unsafe { self.lines.get_unchecked(index) }
     }
 
@@ -192,14 +200,17 @@ impl Table {
         self.folder.hash(k)
     }
 
-    /// True if a key with this hash has no value in this table (WL6). The last homes have too few neighbours, and say nothing.
+    /// True if a key with this hash has no value in this table (WL6). The last homes have too few
+    /// neighbours, and say nothing.
     #[inline(always)]
     pub(super) fn lacks(&self, home: usize, hash: u64) -> bool {
         if home + ASKED > self.tags.len() {
             return false;
         }
         let first = self.tags.as_ptr().wrapping_add(home);
-        // SAFETY: neighbours, the last below the number of tags. Who happens after one that saw a value of the key cannot see the tags as they were before, by coherence: so Relaxed is enough.
+        // SAFETY: neighbours, the last below the number of tags. Who happens after one that saw a
+        // value of the key cannot see the tags as they were before, by coherence: so Relaxed is
+        // enough.
         let lines = unsafe { &*first.cast::<[Tags; ASKED]>() };
         Tags::lack(lines, tag_of(hash))
     }
@@ -227,7 +238,8 @@ impl Table {
         }
     }
 
-    /// Sees to it that every lane of the homes from `home` to before line `end` has its tag (WL6.1). All of them have keys.
+    /// Sees to it that every lane of the homes from `home` to before line `end` has its tag
+    /// (WL6.1). All of them have keys.
     pub(super) fn mark_passed(&self, home: usize, end: usize) {
         for index in home..end.min(self.tags.len()) {
             for lane in 0..LANES {
@@ -241,7 +253,7 @@ impl Table {
         }
     }
 
-    /// The value of a live word of a slot (WL13).
+    /// The value of a live word of a slot (`cells` WL13).
     #[inline(always)]
     pub(crate) fn decode(&self, slot: Slot<'_>, live: Live) -> u64 {
         match live {
@@ -253,7 +265,8 @@ impl Table {
 
     #[cold]
     fn load_cell(&self, cell: &AtomicU64) -> u64 {
-        // ORDERING: Relaxed: the value word that led here was loaded with Acquire, and its exchange came after the store.
+        // ORDERING: Relaxed: the value word that led here was loaded with Acquire, and its exchange
+        // came after the store.
         cell.load(Ordering::Relaxed)
     }
 
@@ -264,7 +277,7 @@ impl Table {
         }
     }
 
-    /// The word that says `value` in this slot, for a copy (WL13.2).
+    /// The word that says `value` in this slot, for a copy (`cells` WL13.2).
     #[inline(always)]
     pub(super) fn word_of_copy(&self, slot: Slot<'_>, value: u64) -> u64 {
         self.secrets().plain(value).unwrap_or_else(|| self.put_in_own_cell(slot, value))
@@ -277,17 +290,17 @@ impl Table {
         OWN
     }
 
-    /// Makes the cells that special values need (WL13.6).
+    /// Makes the cells that special values need (`cells` WL13.6).
     pub(crate) fn make_cells(&self, seats: usize) -> Result<(), AllocError> {
         self.cells.make(self.lines.len() * LANES + self.extras.len(), seats)
     }
 
-    /// Makes some of its memory present. False if all of it is, or will be soon (M10).
+    /// Makes some of its memory present. False if all of it is, or will be soon (`migrate` M10).
     pub(crate) fn touch_ahead(&self) -> bool {
         self.touch.step_both(&self.lines, &self.tags)
     }
 
-    /// True if entries may come here (M10).
+    /// True if entries may come here (`migrate` M10).
     #[inline(always)]
     pub(crate) fn is_ready(&self) -> bool {
         self.touch.is_dealt()
@@ -326,8 +339,8 @@ impl Table {
         self.batch
     }
 
-    /// True if few slots are used, with `live` entries in the map: then a long probe is the hash's fault. The live count
-    /// knows what has not been reported here yet.
+    /// True if few slots are used, with `live` entries in the map: then a long probe is the hash's
+    /// fault. The live count knows what has not been reported here yet.
     pub(crate) fn is_sparse(&self, live: usize) -> bool {
         self.used().max(live) < self.shape().size() / 5
     }
@@ -382,7 +395,8 @@ impl Table {
     }
 }
 
-/// The share of a table that may be filled, if that of large tables is `max_load`. The smallest tables are filled like the largest: they are one or two lines, whatever is in them.
+/// The share of a table that may be filled, if that of large tables is `max_load`. The smallest
+/// tables are filled like the largest: they are one or two lines, whatever is in them.
 pub(super) fn load(bits: u32, max_load: f64) -> f64 {
     if bits <= Shape::MIN_BITS && !MODEL { max_load } else { load_of(bits, max_load) }
 }

@@ -66,6 +66,28 @@ fn follows_the_oracle_through_growth_and_shrinking() {
     }
 }
 
+/// What is left is moved to a fourth of the size each time, and in the end there is a small table.
+#[test]
+fn a_map_that_is_emptied_shrinks_in_few_steps() {
+    const ENTRIES: u64 = 100_000;
+    let map = WordMap::<u64, u64>::with_capacity(ENTRIES as usize);
+    let handle = map.handle();
+    (0..ENTRIES).for_each(|key| {
+        handle.insert(key, key);
+    });
+    assert_eq!(map.stats().migrations, 0);
+    let size = map.stats().tables[0].size;
+    (0..ENTRIES).for_each(|key| {
+        assert_eq!(handle.remove(key), Some(key));
+    });
+    let stats = map.stats();
+    let steps = size.ilog2() as usize / 2;
+    assert!(stats.migrations <= steps, "{} steps down from {size}", stats.migrations);
+    let left: usize = stats.tables.iter().map(|table| table.size).sum();
+    // Where the last step ends depends on when it began.
+    assert!(left <= size / 64, "{left} of {size}");
+}
+
 #[test]
 fn a_removed_key_is_absent_and_a_second_remove_says_so() {
     let map = WordMap::new();
@@ -113,7 +135,8 @@ fn own_keys(handle: &Handle<'_, u64, u64>, thread: u64, round: u64) {
     }
 }
 
-/// A closure that writes by the same seat, between the look and the exchange of its caller: both are counted (A1).
+/// A closure that writes by the same seat, between the look and the exchange of its caller: both
+/// are counted (`books` A1).
 #[test]
 fn writes_inside_of_writes_are_counted() {
     let map = WordMap::<u64, u64>::new();
@@ -135,7 +158,8 @@ fn writes_inside_of_writes_are_counted() {
     assert_eq!((map.len(), handle.iter().count()), (10_000, 10_000));
 }
 
-/// Pins that live for one write each, by threads that come and go: seats are taken over, and count on (A2).
+/// Pins that live for one write each, by threads that come and go: seats are taken over, and count
+/// on (`books` A2).
 #[test]
 fn writes_by_short_pins_are_counted() {
     let map = WordMap::<u64, u64>::new();
@@ -153,8 +177,9 @@ fn writes_by_short_pins_are_counted() {
     assert_eq!((map.len(), map.pin().iter().count()), (30_000, 30_000));
 }
 
-/// Keys that have the last home in common under the first seed, and under the second as well: they fill its reach and go on behind the
-/// table. The map slows down; it neither grows without end nor loses anything.
+/// Keys that have the last home in common under the first seed, and under the second as well: they
+/// fill its reach and go on behind the table. The map slows down; it neither grows without end nor
+/// loses anything.
 #[test]
 fn a_flood_under_two_seeds_ends_behind_the_table() {
     let (secrets, shape) = (word::Secrets::of(7), word::Shape::new(11));
@@ -193,7 +218,8 @@ fn a_flood_under_two_seeds_ends_behind_the_table() {
     assert_eq!(map.len(), 300);
 }
 
-/// 10,000 entries are less than a quarter of what their table may hold, yet too many for the next smaller one, which is filled by half as much.
+/// 10,000 entries are less than a quarter of what their table may hold, yet too many for the next
+/// smaller one, which is filled by half as much.
 #[test]
 fn a_window_is_not_shrunk_into_a_table_of_the_same_size() {
     const WINDOW: u64 = 10_000;
@@ -211,8 +237,9 @@ fn a_window_is_not_shrunk_into_a_table_of_the_same_size() {
     assert!(migrations <= 8, "{migrations} migrations for 100,000 changes");
 }
 
-/// A copy that needs a block behind the successor gets no memory for it: once the process ended there. Now whoever needs the copy hears of it, nothing is lost, and the migration ends when there
-/// is memory again.
+/// A copy that needs a block behind the successor gets no memory for it: once the process ended
+/// there. Now whoever needs the copy hears of it, nothing is lost, and the migration ends when
+/// there is memory again.
 #[test]
 fn a_copy_without_memory_for_a_block_loses_nothing() {
     let (secrets, shape) = (word::Secrets::of(7), word::Shape::new(11));
@@ -256,7 +283,8 @@ fn a_copy_without_memory_for_a_block_loses_nothing() {
         // The seat whose operations have moved what they could.
         let section = crate::reclaim::Access::section(handle.way().access);
         assert!(map.core.settle(&section).is_err());
-        // The number that stands in the frozen slot is nobody's any more (WL14.4), and one is lost.
+        // The number that stands in the frozen slot is nobody's any more (`desc` WL14.4), and one
+        // is lost.
         let hand = map.core.descriptors.hand(section.books()).unwrap();
         hand.hold(1);
         hand.put_back();

@@ -35,7 +35,8 @@ impl<K: Word, V: Word> Clone for WordMap<K, V> {
     }
 }
 
-/// Equal if they have the same keys with the same values, compared as words (of floats: by their bits). Exact when nobody writes.
+/// Equal if they have the same keys with the same values, compared as words (of floats: by their
+/// bits). Exact when nobody writes.
 impl<K: Word, V: Word> PartialEq for WordMap<K, V> {
     fn eq(&self, other: &Self) -> bool {
         let same = |(key, value): (K, V)| {

@@ -27,9 +27,10 @@ use sealed::Sealed;
 
 /// A key or value of a [`WordMap`](super::WordMap): anything `Copy` that fits into 64 bits.
 ///
-/// Implemented for the integers of all widths up to 64 bits, their `NonZero` forms, `bool`, `char`, `f32` and `f64` (by their
-/// bits: as keys, `0.0` and `-0.0` differ and a NaN equals itself), `()`, pairs of integers of up to 32 bits, `[u8; N]`, `[u16; N]` and `[u32; N]` of up to 64 bits in all, `Option`s of
-/// `NonZero` integers, and `&'static T` of a `Sync` type (by address: two equal
+/// Implemented for the integers of all widths up to 64 bits, their `NonZero` forms, `bool`, `char`,
+/// `f32` and `f64` (by their bits: as keys, `0.0` and `-0.0` differ and a NaN equals itself), `()`,
+/// pairs of integers of up to 32 bits, `[u8; N]`, `[u16; N]` and `[u32; N]` of up to 64 bits in
+/// all, `Option`s of `NonZero` integers, and `&'static T` of a `Sync` type (by address: two equal
 /// values at two places are two keys). For ids of your own see [`word_type!`](crate::word_type).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no word: keys and values of a `WordMap` are `Copy` and fit into 64 bits",
@@ -142,7 +143,8 @@ options! {
 macro_rules! pairs {
     ([$($first:ident)+] $seconds:tt) => { $(pairs! { $first $seconds })+ };
     ($first:ident [$($second:ident)+]) => { $(
-        // SAFETY: the second has the low bits to itself, the first those above, of which there are enough.
+        // SAFETY: the second has the low bits to itself, the first those above, of which there are
+        // enough.
         unsafe impl Sealed for ($first, $second) {
             #[inline(always)]
             fn to_word(self) -> u64 {
@@ -196,8 +198,8 @@ unsafe impl<T: Sync> Sealed for &'static T {
     }
     #[inline(always)]
     unsafe fn from_word(word: u64) -> Self {
-        // SAFETY: the caller's word was made by `to_word` from a reference that lives for ever, and whose
-        // provenance was exposed there.
+        // SAFETY: the caller's word was made by `to_word` from a reference that lives for ever, and
+        // whose provenance was exposed there.
         unsafe { &*std::ptr::with_exposed_provenance::<T>(word as usize) }
     }
 }
@@ -223,10 +225,11 @@ impl<T: Sync> Word for &'static T {}
 #[macro_export]
 macro_rules! word_type {
     ($name:ident($inner:ty)) => {
-        // The field has this very type. Values and references coerce where another type is expected (`&&T` becomes `&T`, and is another
-        // word); pointers to values of two types do not.
+        // The field has this very type. Values and references coerce where another type is expected
+        // (`&&T` becomes `&T`, and is another word); pointers to values of two types do not.
         const _: fn(&mut $name) -> *mut $inner = |value| &raw mut value.0;
-        // SAFETY: both directions are those of the only field: `Self(..)` compiles for one field alone, and the line above for its type alone.
+        // SAFETY: both directions are those of the only field: `Self(..)` compiles for one field
+        // alone, and the line above for its type alone.
         unsafe impl $crate::word_map::sealed::Sealed for $name {
             #[inline(always)]
             fn to_word(self) -> $crate::word_map::sealed::Bits {

@@ -1,9 +1,10 @@
 //! Words: what a key word and a value word say, and where a key has its home.
 //!
-//! The rules of the table are numbered WL1 to WL14, and each file has those that it keeps.
+//! The rules of the table are numbered `table` WL1 to `desc` WL14, and each file has those that it
+//! keeps.
 //!
-//! **WL2.** A key word is 0 (EMPTY), 1 (CLOSED), or the K of a key: `key ^ add`. It is written once.
-//! A value word is one of these:
+//! **WL2.** A key word is 0 (EMPTY), 1 (CLOSED), or the K of a key: `key ^ add`. It is written
+//! once. A value word is one of these:
 //!
 //! | Word | Name | Meaning |
 //! |---|---|---|
@@ -15,8 +16,10 @@
 //! | 2^30 + i, below 2^31 | ESC + i | the value is in cell i of this table |
 //! | 2^31 and above | plain | `value ^ flip` |
 //!
-//! **WL3.** Every word is a legal key and a legal value. A value with `value ^ flip` below 2^31 is *special*: it is written as ESC + i or OWN (WL13). A key with K ≤ 1 is special: its slot is
-//! one of two value words without a key word that every table has. `add` and `flip` are secret, and the same for all tables of a map: no key and no value changes its class.
+//! **WL3.** Every word is a legal key and a legal value. A value with `value ^ flip` below 2^31 is
+//! *special*: it is written as ESC + i or OWN (`cells` WL13). A key with K ≤ 1 is special: its slot
+//! is one of two value words without a key word that every table has. `add` and `flip` are secret,
+//! and the same for all tables of a map: no key and no value changes its class.
 
 use crate::hash;
 use crate::sync::MODEL;
@@ -84,7 +87,8 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// Under a model checker keys are their own K, 0 and 1 are the special keys, and the special values are those next to 2^63.
+    /// Under a model checker keys are their own K, 0 and 1 are the special keys, and the special
+    /// values are those next to 2^63.
     pub(crate) const fn of(seed: u64) -> Self {
         if MODEL {
             return Self { add: 0, flip: 1 << 63 };
@@ -110,8 +114,9 @@ pub(crate) const fn tag_of(hash: u64) -> u8 {
 /// Spreads what a folded product has in its low bits over the high ones.
 const MIDDLE: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// The hash of K: the halves of a product, folded, and once more multiplied: with one product alone, strided keys lie in heaps. Its top bits are the home, so that a table of another size keeps the order of the entries, and the lowest eight
-/// are for the tag.
+/// The hash of K: the halves of a product, folded, and once more multiplied: with one product
+/// alone, strided keys lie in heaps. Its top bits are the home, so that a table of another size
+/// keeps the order of the entries, and the lowest eight are for the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Folder {
     factor: u64,
@@ -168,7 +173,8 @@ impl Shape {
         self.homes * LANES
     }
 
-    /// The most lines that a probe looks at before it goes to the link. At load 0.7 the longest run of 10^7 random keys is below 64 lines.
+    /// The most lines that a probe looks at before it goes to the link. At load 0.7 the longest run
+    /// of 10^7 random keys is below 64 lines.
     pub(crate) const fn reach(self) -> usize {
         if MODEL {
             2
@@ -179,7 +185,8 @@ impl Shape {
         }
     }
 
-    /// The lines: homes, and behind them room for what the last homes have no room for. There is no wrap-around.
+    /// The lines: homes, and behind them room for what the last homes have no room for. There is no
+    /// wrap-around.
     pub(crate) const fn lines(self) -> usize {
         if MODEL {
             return self.homes;

@@ -1,4 +1,5 @@
-//! Sets in two copies, and copies that share what they hold: made, used and dropped by one operation.
+//! Sets in two copies, and copies that share what they hold: made, used and dropped by one
+//! operation.
 
 use crate::chance::Place;
 use crate::context::{Context, Operation, fatal};

@@ -52,7 +52,7 @@ pub(crate) enum Place {
     Iterator,
 }
 
-pub(crate) const FAMILIES: usize = 8;
+pub(crate) const FAMILIES: usize = 11;
 
 /// What one program is like: few of all possible things, but those often.
 #[derive(Debug)]

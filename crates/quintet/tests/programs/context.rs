@@ -1,8 +1,10 @@
 //! A running program: the tables that its threads share, and what each thread holds of them.
 
 use crate::chance::{Chance, Mood, Place};
+use crate::copies::Copies;
 use crate::items::{ArcSet, BoxSet};
 use crate::kept::Kept;
+use crate::maps::{ThingHashSet, ThingMap};
 use crate::seen::{ByteSet, EmptySet, ThingSet};
 use crate::twins::TwinTable;
 use crate::words::{Plain, Typed};
@@ -196,6 +198,9 @@ families! {
     bytes: ByteSet,
     empties: EmptySet,
     twins: TwinTable,
+    maps: ThingMap,
+    sets: ThingHashSet,
+    copies: Copies,
 }
 
 impl Choice {

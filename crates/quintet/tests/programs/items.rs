@@ -100,7 +100,8 @@ macro_rules! at {
 }
 
 fn new_thing<F: Sets>(context: &Context) -> Thing {
-    // Whose hash is not always the same cannot be taken out again, and would keep its table for ever.
+    // Whose hash is not always the same cannot be taken out again, and would keep its table for
+    // ever.
     let keeps = context.world.mood.lie == 0 && context.chance.one_in(16);
     let table = || -> Arc<dyn std::any::Any + Send + Sync> { context.table::<F>() };
     Thing::keeping(context.key(), keeps.then(table))

@@ -9,7 +9,8 @@ pub(crate) trait Owner: Deref {}
 impl<T> Owner for Arc<T> {}
 impl<T> Owner for Rc<T> {}
 
-/// Something that borrows from its owner, dropped before it: what a scope with both as variables would be.
+/// Something that borrows from its owner, dropped before it: what a scope with both as variables
+/// would be.
 pub(crate) struct Kept<O, G> {
     inside: G,
     owner: O,
@@ -19,7 +20,8 @@ impl<O: Owner<Target: 'static>, G> Kept<O, G> {
     /// `make` keeps the reference nowhere but in its result.
     pub(crate) fn new(owner: O, make: impl FnOnce(&'static O::Target) -> G) -> Self {
         let target: *const O::Target = &*owner;
-        // SAFETY: the owner keeps its target in place, and fields are dropped in order: the result goes before the owner.
+        // SAFETY: the owner keeps its target in place, and fields are dropped in order: the result
+        // goes before the owner.
         let inside = make(unsafe { &*target });
         Self { inside, owner }
     }

@@ -1,8 +1,10 @@
-//! Random programs over the whole public interface: every operation of every table in this process, from several threads, nested in closures,
-//! `Hash`, `Eq`, `matches`, `Clone`, `Drop` and iterators, with guards, references, iterators and ids kept across operations.
+//! Random programs over the whole public interface: every operation of every table in this process,
+//! from several threads, nested in closures, `Hash`, `Eq`, `matches`, `Clone`, `Drop` and
+//! iterators, with guards, references, iterators and ids kept across operations.
 //!
-//! Whatever safe code does, a program ends without a memory error (AddressSanitizer, and a mark in every thing), without a hang, without a panic
-//! that is not documented, and with every thing dropped.
+//! Whatever safe code does, a program ends without a memory error (AddressSanitizer, and a mark in
+//! every thing), without a hang, without a panic that is not documented, and with every thing
+//! dropped.
 //!
 //! | Variable | Meaning |
 //! |---|---|
@@ -15,14 +17,16 @@
 //! | `QUINTET_HONEST` | programs of one thread whose comparisons and hashes are always right |
 //! | `QUINTET_AVOID` | parts of names, as in `SeenSet of nothing,get_hashed`: operations that are left out |
 //!
-//! Programs run in child processes: whatever a child dies of, its parent names the program. Programs of one thread repeat exactly; others as far
-//! as the system lets them.
+//! Programs run in child processes: whatever a child dies of, its parent names the program.
+//! Programs of one thread repeat exactly; others as far as the system lets them.
 
 mod aside;
 mod chance;
 mod context;
+mod copies;
 mod items;
 mod kept;
+mod maps;
 mod seen;
 mod thing;
 mod twins;

@@ -1,4 +1,5 @@
-//! What the tables hold: things that know whether they are alive, and keys and hashers that go on with the program from inside.
+//! What the tables hold: things that know whether they are alive, and keys and hashers that go on
+//! with the program from inside.
 
 use crate::chance::Place;
 use crate::context::{Context, fatal};

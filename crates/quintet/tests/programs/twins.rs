@@ -18,8 +18,8 @@ type Map = Version<Thing, Thing, Mix>;
 type Front = TwinMap<Thing, Thing, Mix>;
 type Write<'a> = WriteGuard<'a, Thing, Thing, Mix>;
 
-/// A map with all that is made of it once: a writer, or a table that is shared, called front here. A front has guards for the time of an operation only: its writers
-/// wait for them.
+/// A map with all that is made of it once: a writer, or a table that is shared, called front here.
+/// A front has guards for the time of an operation only: its writers wait for them.
 pub(crate) struct TwinTable {
     /// Taken out by whoever writes.
     writer: Mutex<Option<Writer<Thing, Thing, Mix>>>,
@@ -278,7 +278,8 @@ impl Drop for Committing<'_> {
     }
 }
 
-/// Works with a front, unless this thread holds what others wait for: a guard, a lock around `matches`, another front.
+/// Works with a front, unless this thread holds what others wait for: a guard, a lock around
+/// `matches`, another front.
 fn with_front(context: &Context, work: impl FnOnce(&Front)) {
     let table = context.table::<TwinTable>();
     let (own, outer) = (Arc::as_ptr(&table).addr(), context.committing.get());

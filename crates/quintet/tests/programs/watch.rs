@@ -9,6 +9,7 @@ const DOCUMENTED: &[&str] = &[
     "could wait for itself",
     "would wait for itself",
     "would wait for its own thread",
+    "this would wait for ever",
     "a hash of another key",
     "an item of another key",
     "must return an item of the key",

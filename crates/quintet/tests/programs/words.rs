@@ -329,7 +329,8 @@ fn update_and_iterate<F: Vocabulary>(context: &Context) {
     at!(seat, handle => handle.update(key, iterate));
 }
 
-/// Keeps a handle that owns its map, and may be the last that does; its iterators have seats of their own.
+/// Keeps a handle that owns its map, and may be the last that does; its iterators have seats of
+/// their own.
 fn own_the_map<F: Vocabulary>(context: &Context) {
     let handle = context.table::<F>().owned();
     let mut others = vec![handle.clone()];

@@ -124,7 +124,8 @@ fn takes_large_batches(store: &dyn Store) {
     );
 }
 
-/// Four threads put the same keys in different orders: the greatest version is there in the end, and no lookup goes back.
+/// Four threads put the same keys in different orders: the greatest version is there in the end,
+/// and no lookup goes back.
 fn settles_contests_by_version(store: &dyn Store) {
     const VERSIONS: u64 = 40;
     let keys: Vec<String> = (0..8).map(|number| format!("contest:{number}")).collect();

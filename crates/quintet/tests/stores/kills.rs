@@ -1,17 +1,14 @@
-//! Stores and their users are killed at random: what was acknowledged is found, and nothing goes back.
-//!
-//! `QUINTET_KILLS` says how often (40).
+//! Stores and their users are killed at random: what was acknowledged is found, and nothing goes
+//! back.
 
+use crate::crew::{Crew, Orders, PATIENCE, Random, WRITERS, Witness};
 use crate::dir::Dir;
 use crate::record;
 use quintet::store::*;
-use quintet_testkit::crash::{Child, report, task};
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime};
 
-const WRITERS: u64 = 2;
 const KEYS: u64 = 24;
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn open(address: &str) -> Box<dyn Store> {
     let address: StoreAddress = address.parse().unwrap();
@@ -25,50 +22,50 @@ fn open(address: &str) -> Box<dyn Store> {
     }
 }
 
-/// Stores ever greater versions of its keys, and says so. An error leaves a put in doubt: it is put again until the store answers.
+/// Stores ever greater versions of its keys, and says so. An error leaves a put in doubt: it is put
+/// again until the store answers.
 #[test]
 fn kills_child() {
-    let Some(task) = task() else { return };
-    let (writer, address) = task.split_once(' ').unwrap();
-    let writer: u64 = writer.parse().unwrap();
-    let store = open(address);
+    let Some(mut orders) = Orders::of_this_process() else { return };
+    let store = open(&orders.words[0]);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let mut version = now.as_micros() as u64;
     for turn in 0.. {
         version += 1;
         let numbers: Vec<u64> =
-            (0..1 + turn % 3).map(|at| (turn + at) % KEYS + writer * KEYS).collect();
+            (0..1 + turn % 3).map(|at| (turn + at) % KEYS + orders.writer * KEYS).collect();
         let keys: Vec<_> = numbers.iter().map(|number| format!("key:{number}")).collect();
-        let value = vec![version as u8; (version % 500) as usize];
+        let value = value(version);
         let batch: Vec<_> =
             keys.iter().map(|key| record(key.as_bytes(), version, &value)).collect();
         while store.put(&batch, Duration::from_secs(2)).is_err() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        numbers.iter().for_each(|number| report(&format!("{number} {version}")));
+        numbers.iter().for_each(|number| orders.say(&format!("{number} {version}")));
     }
+}
+
+fn value(version: u64) -> Vec<u8> {
+    vec![version as u8; (version % 500) as usize]
 }
 
 /// What is known of each key.
-#[derive(Default)]
 struct Book {
+    address: String,
+    store: Box<dyn Store>,
     acknowledged: HashMap<u64, u64>,
     seen: HashMap<u64, u64>,
     looks: u64,
+    heard: u64,
 }
 
 impl Book {
-    fn read(&mut self, line: &str) {
-        let (key, version) = line.split_once(' ').unwrap();
-        let known = self.acknowledged.entry(key.parse().unwrap()).or_default();
-        *known = (*known).max(version.parse().unwrap());
-    }
-
-    fn look(&mut self, store: &dyn Store) {
+    /// False if the store did not answer.
+    fn judge(&mut self) -> bool {
         let keys: Vec<u64> = (0..WRITERS * KEYS).collect();
         let names: Vec<_> = keys.iter().map(|key| format!("key:{key}")).collect();
         let names: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
-        let Ok(found) = store.get(&names) else { return };
+        let Ok(found) = self.store.get(&names) else { return false };
         self.looks += 1;
         for (key, found) in keys.into_iter().zip(found) {
             let version = found.as_ref().map_or(0, |found| found.version);
@@ -78,94 +75,71 @@ impl Book {
             assert!(version >= *seen, "key {key}: {version} after {seen}");
             *seen = version;
             if let Some(found) = found {
-                let value = vec![version as u8; (version % 500) as usize];
-                assert!(found.value == value, "key {key}: not the value of version {version}");
+                assert!(found.value == value(version), "key {key}: not the value of {version}");
             }
         }
+        true
     }
 }
 
-/// `kill` kills and restarts the store, every so often.
-fn survives(address: &str, mut kill: Option<&mut dyn FnMut()>) {
-    let kills =
-        std::env::var("QUINTET_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(40u64);
-    let start =
-        |writer: u64| Child::of_test("kills::kills_child", &format!("{writer} {address}")).unwrap();
-    let mut writers: Vec<Child> = (0..WRITERS).map(start).collect();
-    let store = open(address);
-    let (mut book, mut stores) = (Book::default(), 0);
-    let mut random = 0x9e37_79b9_7f4a_7c15u64;
-    for _ in 0..kills {
-        random =
-            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let until = Instant::now() + Duration::from_micros((random >> 33) % 60_000);
-        let mut told = 0;
-        while Instant::now() < until || told == 0 {
-            for writer in &writers {
-                while let Some(line) = writer.line(Duration::from_millis(1)) {
-                    book.read(&line);
-                    told += 1;
-                    if told % 64 == 0 {
-                        break;
-                    }
-                }
-            }
-            book.look(&*store);
-            assert!(Instant::now() < until + PATIENCE, "nobody stores anything");
-        }
-        match (&mut kill, (random >> 60) % 3) {
-            (Some(kill), 0) => {
-                kill();
-                stores += 1;
-            }
-            (_, lot) => {
-                let number = lot % WRITERS;
-                let writer = &mut writers[number as usize];
-                writer.kill().unwrap();
-                writer.rest().iter().for_each(|line| book.read(line));
-                *writer = start(number);
-            }
-        }
-        book.look(&*store);
+impl Witness for Book {
+    fn hear(&mut self, line: &str) {
+        let (key, version) = line.split_once(' ').unwrap();
+        let known = self.acknowledged.entry(key.parse().unwrap()).or_default();
+        *known = (*known).max(version.parse().unwrap());
+        self.heard += 1;
     }
-    writers.iter_mut().for_each(|writer| _ = writer.kill().unwrap());
-    for writer in &writers {
-        writer.rest().iter().for_each(|line| book.read(line));
+
+    fn orders(&mut self, _: u64) -> String {
+        self.address.clone()
     }
-    let (looks, since) = (book.looks, Instant::now());
-    while book.looks == looks {
+
+    fn look(&mut self, _: &mut Crew, _: &mut Random) {
+        self.judge();
+    }
+
+    fn heard(&self) -> u64 {
+        self.heard
+    }
+}
+
+/// `kill` kills and restarts the store.
+fn survives(label: &str, address: &str, kill: Option<&mut dyn FnMut()>) {
+    let mut book = Book {
+        address: address.to_owned(),
+        store: open(address),
+        acknowledged: HashMap::new(),
+        seen: HashMap::new(),
+        looks: 0,
+        heard: 0,
+    };
+    let mut crew = Crew::new(&format!("kills-{label}"), "kills::kills_child", &mut book);
+    let (kills, stores) = crew.survive(&mut book, kill);
+    let since = Instant::now();
+    while !book.judge() {
         assert!(since.elapsed() < PATIENCE, "the store does not answer");
-        book.look(&*store);
+        std::thread::sleep(Duration::from_millis(5));
     }
-    let acknowledged = book.acknowledged.len() as u64;
     println!(
-        "{kills} kills, {stores} of them of the store: {} looks, {acknowledged} keys, none lost, none stale",
-        book.looks
+        "{label} by itself: {kills} kills, {stores} of them of the store: {} acknowledged, {} \
+         looks; none lost, none stale",
+        book.heard, book.looks
     );
-    assert_eq!(acknowledged, WRITERS * KEYS);
+    assert_eq!(book.acknowledged.len() as u64, WRITERS * KEYS);
 }
 
 #[cfg(feature = "lmdb")]
 #[test]
 fn lmdb_survives_kills() {
     let dir = Dir::new("kills");
-    survives(&format!("lmdb:{}?size=16MiB&sync=none", dir.path().display()), None);
+    survives("lmdb", &format!("lmdb:{}?size=16MiB&sync=none", dir.path().display()), None);
 }
 
 /// With `appendfsync always`, so that what is acknowledged is on the server's disk.
 #[cfg(feature = "redis")]
 #[test]
 fn redis_survives_kills() {
-    use crate::server::{Server, there_is_redis};
-    if !there_is_redis() {
-        return;
-    }
-    let durable = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
-    let mut server = Server::start("kills-server", &durable);
+    let Some(mut server) = crate::server::Server::durable("kills-server") else { return };
     let address = format!("{}?timeout=5s", server.address());
-    let mut kill = || {
-        server.kill();
-        assert!(server.run());
-    };
-    survives(&address, Some(&mut kill));
+    survives("redis", &address, Some(&mut || server.restart()));
 }

@@ -87,7 +87,8 @@ fn what_was_stored_is_there_when_it_is_opened_again() {
     assert!(error.to_string().contains("4194304 bytes"), "{error}");
 }
 
-/// Sixteen times its size goes through it: the file stays within its bound, the newest are there, and what is gone went in order.
+/// Sixteen times its size goes through it: the file stays within its bound, the newest are there,
+/// and what is gone went in order.
 #[test]
 fn the_oldest_leave_and_the_file_keeps_its_size() {
     for length in [10usize, 300, 3_000, 50_000] {
@@ -138,8 +139,8 @@ fn what_has_expired_is_not_replaced_by_something_older() {
     assert_eq!(look(&store, b"key"), None);
 }
 
-/// Writers are killed at any instruction, readers too: what was acknowledged is there, batches are whole, nothing goes back, and the file never
-/// fills up with pages that dead readers hold.
+/// Writers are killed at any instruction, readers too: what was acknowledged is there, batches are
+/// whole, nothing goes back, and the file never fills up with pages that dead readers hold.
 #[test]
 fn killed_at_any_time() {
     let dir = Dir::new("killed");

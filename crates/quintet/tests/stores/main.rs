@@ -1,14 +1,21 @@
-//! Stores: one suite over all of them, and what each has of its own. LMDB is always there where it was built; Redis is started here, on loopback, and where there is none the
-//! tests say so in a line and are skipped.
+//! Stores: one suite over all of them, and what each has of its own. LMDB is always there where it
+//! was built; Redis is started here, on loopback, and where there is none the tests say so in a
+//! line and are skipped.
 
 #![cfg(target_os = "linux")]
 // A build without stores has nothing but `none`.
 #![cfg_attr(not(any(feature = "lmdb", feature = "redis")), allow(dead_code))]
 
+#[cfg(feature = "lmdb")]
+mod attacks;
 #[cfg(any(feature = "lmdb", feature = "redis"))]
 mod cache;
 mod conformance;
+#[cfg(any(feature = "lmdb", feature = "redis"))]
+mod crew;
 mod dir;
+#[cfg(any(feature = "lmdb", feature = "redis"))]
+mod examples;
 #[cfg(any(feature = "lmdb", feature = "redis"))]
 mod kills;
 #[cfg(feature = "lmdb")]
@@ -17,6 +24,8 @@ mod lmdb;
 mod redis;
 #[cfg(feature = "redis")]
 mod server;
+#[cfg(feature = "redis")]
+mod shared;
 
 use quintet::store::*;
 use std::time::Duration;

@@ -173,7 +173,8 @@ fn a_server_that_is_not_there_is_told_and_left_alone() {
     assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
 }
 
-/// The server is killed and comes back with what it had acknowledged; the store finds it again by itself, scripts included.
+/// The server is killed and comes back with what it had acknowledged; the store finds it again by
+/// itself, scripts included.
 #[test]
 fn a_server_that_comes_back_is_found_again() {
     if !there_is_redis() {
@@ -201,7 +202,8 @@ fn a_server_that_comes_back_is_found_again() {
     assert!(store.stats().reconnects >= 5 && store.stats().errors >= 10, "{:?}", store.stats());
 }
 
-/// The server stands still: an operation ends with its time-out, and what had been sent does not take effect after the deadline.
+/// The server stands still: an operation ends with its time-out, and what had been sent does not
+/// take effect after the deadline.
 #[test]
 fn what_a_server_reads_after_the_deadline_it_does_not_take() {
     if !there_is_redis() {

@@ -3,6 +3,7 @@
 use crate::dir::Dir;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// True if there is a server to start; says so where there is none.
@@ -15,8 +16,18 @@ pub(crate) fn there_is_redis() -> bool {
     there
 }
 
+/// A port that is free, and that no connection is given for its own end: whoever asks for a server
+/// that was killed would be connected with itself in time, and keep the server from its port.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let (first, ports) = (20_000, 12_000);
+    loop {
+        let at = std::process::id().wrapping_mul(31) + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = first + (at % ports) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// A server.
@@ -44,6 +55,23 @@ impl Server {
             }
         }
         panic!("redis-server does not start");
+    }
+
+    /// One that has on its disk what it acknowledged. `None`, and a line, where there is no server.
+    pub(crate) fn durable(name: &str) -> Option<Self> {
+        let durable = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+        there_is_redis().then(|| Self::start(name, &durable))
+    }
+
+    /// From its next start on it has this setting.
+    pub(crate) fn with(&mut self, name: &str, value: &str) {
+        self.arguments.extend([name.to_owned(), value.to_owned()]);
+    }
+
+    /// Kills it and starts it again.
+    pub(crate) fn restart(&mut self) {
+        self.kill();
+        assert!(self.run(), "the server starts again");
     }
 
     /// Starts it, also again; false if it ends at once.

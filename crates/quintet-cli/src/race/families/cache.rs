@@ -1,6 +1,7 @@
-//! The cache in shared memory against what processes share today: LMDB in memory, Redis and memcached on a unix socket. The racers
-//! are processes, children of the race. Caches in one process and batched forms are yardsticks: the former share nothing, and whoever
-//! waits for sixteen answers waits for the last of them.
+//! The cache in shared memory against what processes share today: LMDB in memory, Redis and
+//! memcached on a unix socket. The racers are processes, children of the race. Caches in one
+//! process and batched forms are yardsticks: the former share nothing, and whoever waits for
+//! sixteen answers waits for the last of them.
 
 use crate::race::family::{
     Bench, Family, Heat, Measure, Role, Sample, Sizes, Table, Workload, Wrong,

@@ -2,6 +2,7 @@
 
 use crate::race::family::{Bench, Family, MAP_SIZES, Measure, Role, Table, Workload};
 use crate::race::jobs::general::{self, start_both};
+use crate::race::ours::in_place::{self, Items};
 use crate::race::ours::item::{
     BATCH_LABEL, Boxed, BoxedHandle, BoxedPin, Many, Records, Shared, SharedHandle, SharedPin,
 };
@@ -19,7 +20,8 @@ pub(crate) fn family() -> Family {
     }
 }
 
-/// Records are allocated: who makes them, and when, matters here. The general workloads make them before the clock runs.
+/// Records are allocated: who makes them, and when, matters here. The general workloads make them
+/// before the clock runs.
 const ALLOCATING: [Workload; 2] = [
     allocating("update-alloc", "full", "update with the new record allocated inside the clock"),
     allocating("insert-alloc", "life", "insert with the record allocated inside the clock"),
@@ -50,6 +52,7 @@ fn tables() -> Vec<Table> {
         table::<SharedPin, BoxedPin>(Ours),
         table::<SharedHandle, BoxedHandle>(Ours),
         Table { label: BATCH_LABEL, role: Ours, start: start_many, weigh: None },
+        Table { label: in_place::LABEL, role: Ours, start: start_in_place, weigh: None },
         table::<Dashmap<Records>, Dashmap<Texts>>(Rival),
         table::<Papaya<Records>, Papaya<Texts>>(Rival),
         table::<PapayaBatch<Records>, PapayaBatch<Texts>>(Rival),
@@ -62,6 +65,12 @@ fn tables() -> Vec<Table> {
 /// Groups of keys are about lookups.
 fn start_many(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
     if stage == "full" { Some(Box::new(Many::new(keys))) } else { None }
+}
+
+/// Items that hold what is overwritten behind a lock of their own.
+fn start_in_place(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
+    let joins = in_place::STAGES.contains(&stage);
+    joins.then(|| start_both::<Records, Items<Records>, Items<Texts>>(stage, keys)).flatten()
 }
 
 fn table<M: Map<Records>, N: Map<Texts>>(role: Role) -> Table {

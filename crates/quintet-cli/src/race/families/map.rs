@@ -1,7 +1,9 @@
-//! Maps of any keys and values: ours, and every general map, with words, 24-byte values, 16-byte keys and texts.
+//! Maps of any keys and values: ours, and every general map, with words, 24-byte values, 16-byte
+//! keys and texts.
 
-use crate::race::family::{Family, MAP_SIZES, Role, Table, Workload};
-use crate::race::jobs::general::{self, start_all, start_plain};
+use crate::race::family::{Bench, Family, MAP_SIZES, Role, Table, Workload};
+use crate::race::jobs::general::{self, start_all, start_both, start_plain};
+use crate::race::ours::in_place::{self, Counters, LockedTexts};
 use crate::race::ours::map::{Inline, Usual, UsualBatch};
 use quintet_rivals::general::{
     Dashmap, Flurry, Mutexed, Papaya, PapayaBatch, RwLocked, SccIndex, SccMap,
@@ -59,6 +61,7 @@ fn tables() -> Vec<Table> {
             start: start_plain::<Inline<Words>, Inline<Triples>, Inline<Digests>>,
             ..Table::words::<Inline<Words>>(Ours)
         },
+        Table { label: in_place::LABEL, role: Ours, start: start_in_place, weigh: None },
         table!(Rival, Papaya),
         table!(Rival, PapayaBatch),
         table!(Rival, Dashmap),
@@ -68,4 +71,10 @@ fn tables() -> Vec<Table> {
         table!(Rival, RwLocked),
         table!(Rival, Mutexed),
     ]
+}
+
+/// Words in atomics, and texts behind locks of their own.
+fn start_in_place(stage: &str, keys: u64) -> Option<Box<dyn Bench>> {
+    let joins = in_place::STAGES.contains(&stage);
+    joins.then(|| start_both::<Words, Counters, LockedTexts>(stage, keys)).flatten()
 }

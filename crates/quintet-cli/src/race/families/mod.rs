@@ -8,6 +8,7 @@ mod region;
 mod rivals;
 mod seen;
 pub(crate) mod tier_map;
+mod tiers;
 mod twin;
 mod word;
 
@@ -25,6 +26,7 @@ pub(crate) fn all() -> Vec<Family> {
         twin::family(),
         tier_map::family(),
         cache::family(),
+        tiers::family(),
         seen::family(),
     ]
 }

@@ -1,5 +1,6 @@
-//! The map in shared memory against open addressing under a robust process-shared mutex. The racers are processes, children of
-//! the race, that share one table; a table that cannot be shared is made by each of them anew.
+//! The map in shared memory against open addressing under a robust process-shared mutex. The racers
+//! are processes, children of the race, that share one table; a table that cannot be shared is made
+//! by each of them anew.
 
 use crate::race::family::{
     Bench, Family, Heat, Measure, Role, Sample, Sizes, Table, Workload, Wrong,

@@ -1,4 +1,5 @@
-//! Read all the time, changed now and then: our two-copy map against others, and against an unshared map.
+//! Read all the time, changed now and then: our two-copy map against others, and against an
+//! unshared map.
 
 use crate::race::family::{Family, MAP_SIZES, Role, Table};
 use crate::race::jobs::mostly::WORKLOADS;

@@ -2,7 +2,7 @@
 
 use crate::race::family::{Bench, Family, MAP_SIZES, Measure, Role, Table, Workload};
 use crate::race::jobs::general;
-use crate::race::ours::word::{Many, ManyNew, Small, Usual};
+use crate::race::ours::word::{Batch, Many, ManyNew, Small, Usual};
 use quintet_rivals::Words;
 use quintet_rivals::general::{
     Dashmap, Flurry, Leapfrog, Papaya, PapayaBatch, RwLocked, SccIndex, SccMap,
@@ -81,6 +81,7 @@ fn tables() -> Vec<Table> {
     vec![
         Table { start: start_usual, ..Table::words::<Usual>(Ours) },
         Table { start: start_small, ..Table::words::<Small>(Ours) },
+        Table::words::<Batch>(Ours),
         Table::words::<Leapfrog>(Rival),
         Table::words::<Dashmap<Words>>(Rival),
         Table::words::<Papaya<Words>>(Rival),

@@ -84,8 +84,8 @@ impl<T: Kind, M: Map<T>> Grow<T, M> {
         Ok(busy)
     }
 
-    /// Times every insert of a growth. The warm-up needs no more than the code and its first pages, and no other table has to share the
-    /// memory with this one's map.
+    /// Times every insert of a growth. The warm-up needs no more than the code and its first pages,
+    /// and no other table has to share the memory with this one's map.
     fn stamped(&mut self, heat: &Heat) -> Result<Sample, Wrong> {
         let warm_up = Heat { keys: heat.keys.min(WARM_UP), ..*heat };
         let heat = if heat.round == 0 { &warm_up } else { heat };
@@ -139,8 +139,9 @@ const NEW: &str = "insert of a new key";
 /// More than a map takes per entry while it grows.
 const ROOM: u64 = 128;
 
-/// Makes the ground even for all tables before a map is made: the allocator gives back what it kept from the tables before, and as much memory as a map
-/// needs is touched. Workloads whose name ends in `-kept` run without, on whatever ground the tables before have left.
+/// Makes the ground even for all tables before a map is made: the allocator gives back what it kept
+/// from the tables before, and as much memory as a map needs is touched. Workloads whose name ends
+/// in `-kept` run without, on whatever ground the tables before have left.
 fn even_ground(heat: &Heat) {
     if !heat.workload.name.ends_with("-kept") {
         trim();
@@ -176,11 +177,12 @@ fn insert_made<T: Kind, M: Map<T>>(access: &mut M::Access<'_>, key: T::Key) -> b
     access.insert(key, value)
 }
 
-/// Runs `operation` once with what `prepare` makes of every `step`-th entry, split over the threads; it says whether the answer was right.
-/// The time of the thread that was busy longest.
+/// Runs `operation` once with what `prepare` makes of every `step`-th entry, split over the
+/// threads; it says whether the answer was right. The time of the thread that was busy longest.
 ///
-/// A batch is prepared while the clock stands still. To make a value may mean to allocate it, from memory that the map of the round before has
-/// left in pieces, in the order of its hashes: with a million of them that takes longer than to insert it.
+/// A batch is prepared while the clock stands still. To make a value may mean to allocate it, from
+/// memory that the map of the round before has left in pieces, in the order of its hashes: with a
+/// million of them that takes longer than to insert it.
 #[inline(always)]
 fn in_parts<'m, T: Kind, M: Map<T>, E>(
     map: &'m M,

@@ -6,7 +6,7 @@ use crate::race::family::{Bench, Heat, Role, Sample, Table, Wrong};
 use crate::race::keys::{Drawn, Law};
 use crate::race::stint::Stint;
 use quintet::Pages;
-use quintet::internal::Buffer;
+use quintet::internals::Buffer;
 use quintet_rivals::{Kind, Label, mix};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! Gets, inserts and removes over a key space of which about half is present: `mix90`, `mix50`. What is inserted is
-//! made inside the clock, and what is removed is freed there.
+//! Gets, inserts and removes over a key space of which about half is present: `mix90`, `mix50`.
+//! What is inserted is made inside the clock, and what is removed is freed there.
 
 use super::general::{census, fill};
 use crate::race::crew::{Lap, crew, for_a_while, joint_rate, wrong};
@@ -71,8 +71,9 @@ impl<T: Kind, M: Map<T>> Bench for Mixed<T, M> {
         }
     }
 
-    /// Every insert that said "new" minus every remove that said "was there" must be present.
-    /// A map whose answers are known not to add up is out where threads meet, even if they happen to add up.
+    /// Every insert that said "new" minus every remove that said "was there" must be present. A map
+    /// whose answers are known not to add up is out where threads meet, even if they happen to add
+    /// up.
     fn check(&mut self, heat: &Heat) -> Result<(), Wrong> {
         let (present, foreign) = census::<T, M>(&self.map, self.keys);
         // The next workload starts from what is there.

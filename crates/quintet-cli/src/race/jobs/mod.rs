@@ -12,4 +12,5 @@ pub(crate) mod seen;
 pub(crate) mod shared;
 mod steady;
 pub(crate) mod stores;
+pub(crate) mod tiers;
 mod window;

@@ -72,8 +72,8 @@ impl<W: Writer<Words>> Mostly<W> {
         Self { writer, keys }
     }
 
-    /// Runs `write` on one thread and readers on `readers` more, until the readers' time is over. `write` is told whether to
-    /// go on.
+    /// Runs `write` on one thread and readers on `readers` more, until the readers' time is over.
+    /// `write` is told whether to go on.
     fn race<const PER_SECTION: u64, R: Send>(
         &mut self,
         heat: &Heat,

@@ -63,8 +63,8 @@ pub(crate) trait Seen<const N: usize>: Sync {
     fn insert<'a>(access: &mut Self::Access<'a>, record: [u8; N]) -> bool
     where
         Self: 'a;
-    /// Takes records in, all of them known before the first is told of: `tell` gets for each, in order, whether it is new. A set that has
-    /// no better way inserts one after the other.
+    /// Takes records in, all of them known before the first is told of: `tell` gets for each, in
+    /// order, whether it is new. A set that has no better way inserts one after the other.
     #[inline(always)]
     fn insert_many<'a>(
         access: &mut Self::Access<'a>,
@@ -237,7 +237,8 @@ const AT_ONCE: usize = 64;
 struct Search<A, const N: usize>(PhantomData<A>);
 
 impl<A: Seen<N>, const N: usize> Search<A, N> {
-    /// Takes in records that were made beforehand, of which every first of `1 + known` is new. Returns how many answers were wrong.
+    /// Takes in records that were made beforehand, of which every first of `1 + known` is new.
+    /// Returns how many answers were wrong.
     #[inline(always)]
     fn take_in<'a>(access: &mut A::Access<'a>, records: &[[u8; N]], known: u64) -> u64
     where
@@ -260,8 +261,8 @@ impl<A: Seen<N>, const N: usize> Search<A, N> {
         wrong
     }
 
-    /// Each thread inserts a part of the records, and after each one `known` of those it has inserted before. The records of a batch are made while the
-    /// clock stands still.
+    /// Each thread inserts a part of the records, and after each one `known` of those it has
+    /// inserted before. The records of a batch are made while the clock stands still.
     fn search(heat: &Heat, known: u64) -> Result<Lap, Wrong> {
         let set = A::new();
         let bound = |thread: usize| heat.keys * thread as u64 / heat.threads as u64;

@@ -1,5 +1,5 @@
-//! The processes of a race in shared memory. Each is this program again, a child that does what its parent's lines say
-//! and reports by lines:
+//! The processes of a race in shared memory. Each is this program again, a child that does what its
+//! parent's lines say and reports by lines:
 //!
 //! | line | does | answers |
 //! |---|---|---|
@@ -170,7 +170,8 @@ fn steady(local: &mut impl Local, order: &[Entry], work: &str, stint: Stint) -> 
     timed(stint, 256, batch)
 }
 
-/// Repeats `batch`, which does so many operations and counts wrong answers, for a stint, after a warm-up.
+/// Repeats `batch`, which does so many operations and counts wrong answers, for a stint, after a
+/// warm-up.
 pub(super) fn timed(stint: Stint, operations: u64, mut batch: impl FnMut() -> u64) -> Lap {
     let mut step = || {
         let (wrong, busy) = clocked(&mut batch);

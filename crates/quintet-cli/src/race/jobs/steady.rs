@@ -24,8 +24,8 @@ impl<T: Kind, M: Map<T>> Steady<T, M> {
         Self { map, keys, kind: PhantomData }
     }
 
-    /// Runs `operation` with keys of this law, each with a `value` that is made while the clock stands still; it says whether the
-    /// answer was right.
+    /// Runs `operation` with keys of this law, each with a `value` that is made while the clock
+    /// stands still; it says whether the answer was right.
     #[inline(always)]
     fn run<V>(
         &self,

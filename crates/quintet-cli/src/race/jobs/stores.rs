@@ -1,4 +1,5 @@
-//! The processes of a race of caches. They hear the lines of `shared`; `enter PATH ENTRIES` and `make ENTRIES VALUE` differ.
+//! The processes of a race of caches. They hear the lines of `shared`; `enter PATH ENTRIES` and
+//! `make ENTRIES VALUE` differ.
 
 use super::shared::{hear, length, report_lap, timed};
 use crate::race::crew::Lap;
@@ -7,11 +8,12 @@ use crate::race::stint::Stint;
 use quintet_rivals::stores::{Key, Store, StoreLocal, key};
 use quintet_testkit::crash::report;
 use std::hint::black_box;
+use std::ops::Range;
 
 /// Keys that are hot: they and their values fit into the nearer caches.
 const HOT: u64 = 4096;
 /// Operations per look at the clock; every batch divides it.
-const BURST: usize = 256;
+pub(super) const BURST: usize = 256;
 /// Values from this length on are long.
 const LONG: usize = 1 << 16;
 /// Operations per look at the clock where values are long, and no batch is longer.
@@ -42,7 +44,7 @@ impl Values {
 
     /// A value of an entry.
     #[inline(always)]
-    fn of(&mut self, index: u64, version: u8) -> &[u8] {
+    pub(super) fn of(&mut self, index: u64, version: u8) -> &[u8] {
         let last = self.0.len() - 8;
         self.0[..8].copy_from_slice(&(index << 8 | u64::from(version)).to_le_bytes());
         self.0[last..].copy_from_slice(&index.to_le_bytes());
@@ -51,7 +53,7 @@ impl Values {
 
     /// Whether this is a value of the entry.
     #[inline(always)]
-    fn is(&self, index: u64, value: &[u8]) -> bool {
+    pub(super) fn is(&self, index: u64, value: &[u8]) -> bool {
         let (Some(first), Some(last)) = (value.first_chunk(), value.last_chunk()) else {
             return false;
         };
@@ -114,7 +116,7 @@ pub(crate) fn obey<S: Store>() {
                 let hot = words[1].starts_with("get-hot");
                 let bound = if hot { number(4).min(HOT) } else { number(4) };
                 if drawn.0 != bound {
-                    drawn = (bound, draw(bound, seed));
+                    drawn = (bound, draw(0..bound, seed));
                 }
                 report_lap(&race::<S>(&mut local, &words[1], &drawn.1, seed, stint));
             }
@@ -158,10 +160,12 @@ fn race<S: Store>(
     })
 }
 
-/// Numbers below `bound` with their keys, drawn before any clock runs: as many as there are entries, up to 2^20, and a multiple of [`BURST`].
-fn draw(bound: u64, seed: u64) -> Vec<(u32, Key)> {
-    let mut dice = Dice::new(seed, 0);
-    let numbers = (0..bound.next_power_of_two().clamp(1 << 15, 1 << 20)).map(|_| dice.below(bound));
+/// Numbers of this range with their keys, drawn before any clock runs: as many as there are, up to
+/// 2^20, and a multiple of [`BURST`].
+pub(super) fn draw(range: Range<u64>, seed: u64) -> Vec<(u32, Key)> {
+    let (mut dice, bound) = (Dice::new(seed, 0), range.end - range.start);
+    let length = bound.next_power_of_two().clamp(1 << 15, 1 << 20);
+    let numbers = (0..length).map(|_| range.start + dice.below(bound));
     numbers.map(|number| (number as u32, key(number))).collect()
 }
 

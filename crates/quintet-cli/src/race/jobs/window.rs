@@ -1,4 +1,5 @@
-//! A sliding window: `churn`. What is inserted is made inside the clock, and what is removed is freed there.
+//! A sliding window: `churn`. What is inserted is made inside the clock, and what is removed is
+//! freed there.
 
 use crate::race::crew::{Lap, crew, for_a_while_with, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Sample, Wrong};

@@ -75,7 +75,8 @@ impl Keyed for Text {
     }
 }
 
-/// A row of the race by one way into the set: what a thread has, how it works by that, and how it shows the set's own `Arc` without counting it up.
+/// A row of the race by one way into the set: what a thread has, how it works by that, and how it
+/// shows the set's own `Arc` without counting it up.
 macro_rules! row {
     (
         $shared:ident, $to_shared:ident, $boxed:ident, $to_boxed:ident, $label:literal, $access:ident = $make:ident,

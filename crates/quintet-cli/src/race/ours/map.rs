@@ -1,4 +1,5 @@
-//! Our map of any keys and values: by itself, a section for each operation, and by a quiet handle, a section for each batch. And our map of plain data.
+//! Our map of any keys and values: by itself, a section for each operation, and by a quiet handle,
+//! a section for each batch. And our map of plain data.
 
 use quintet::copy_map::{Handle, Plain};
 use quintet::hash_map::QuietHandle;

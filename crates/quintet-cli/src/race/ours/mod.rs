@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod cache;
+pub(crate) mod in_place;
 pub(crate) mod item;
 pub(crate) mod map;
 pub(crate) mod reclaim;

@@ -3,7 +3,7 @@
 //! Unsafe is allowed here because retiring is an unsafe call.
 #![allow(unsafe_code)]
 
-use quintet::internal::{Barrier, Domain, Handle, QuietHandle, Retired, Visit};
+use quintet::internals::{Barrier, Domain, Handle, QuietHandle, Retired, Visit};
 use quintet_rivals::Label;
 use quintet_rivals::reclaim::{self, Item, Local};
 

@@ -1,6 +1,6 @@
 //! Our map in a sealed shared segment.
 
-use quintet::internal::tier::{Geometry, Handle, InputHash, SharedMap};
+use quintet::internals::tier::{Geometry, Handle, InputHash, SharedMap};
 use quintet_rivals::Label;
 use quintet_rivals::shared::{Local, Shared};
 
@@ -30,7 +30,8 @@ impl Shared for Ours {
     type Local<'a> = OursLocal<'a>;
 
     fn create(cells: usize, entries: usize) -> Option<Self> {
-        // An update writes its record anew before the old one is free: one spare per thread and some.
+        // An update writes its record anew before the old one is free: one spare per thread and
+        // some.
         let records = entries as u32 + 1024;
         let geometry = Geometry { buckets: cells as u32 / 2, window: 32, records, seats: 64 };
         SharedMap::create_sealed(geometry).ok().and_then(Self::new)

@@ -1,4 +1,5 @@
-//! Our two-copy map behind the rivals' trait: as it comes, with fences, and by the thread's seat, as the table itself reads.
+//! Our two-copy map behind the rivals' trait: as it comes, with fences, and by the thread's seat,
+//! as the table itself reads.
 
 use quintet::twin_map::{
     MapReader, ReadGuard, SharedReader, TwinMap, TwinMapBuilder, Version, Writer as TwinWriter,

@@ -6,7 +6,7 @@ use crate::race::jobs::general::fill;
 use crate::race::jobs::life::insert_batches;
 use crate::race::keys::{Drawn, GROUP, Law};
 use crate::race::stint::Stint;
-use quintet::word_map::Handle;
+use quintet::word_map::{Handle, Pin};
 use quintet::{Pages, WordMap};
 use quintet_rivals::general::{Access, BATCH, Map};
 use quintet_rivals::{Kind, Label, Words};
@@ -17,6 +17,10 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) struct Usual(WordMap);
 /// The map in small pages, for those who count the worst case.
 pub(crate) struct Small(WordMap);
+
+/// The map by a guard that is kept for a batch, as
+/// [`PapayaBatch`](quintet_rivals::general::PapayaBatch) keeps its own.
+pub(crate) struct Batch(WordMap);
 
 /// One thread's handle.
 pub(crate) struct ByHandle<'m>(Handle<'m, u64, u64>);
@@ -42,6 +46,56 @@ impl Map<Words> for Small {
     }
     fn access(&self) -> ByHandle<'_> {
         ByHandle(self.0.handle())
+    }
+}
+
+/// A guard that lives for a batch. It is absent only inside [`Access::quiet`]: another that was
+/// made before it has ended would nest in it.
+pub(crate) struct ByPin<'m> {
+    map: &'m WordMap,
+    pin: Option<Pin<'m, u64, u64>>,
+}
+
+impl Map<Words> for Batch {
+    const LABEL: Label = Label::new("quintet (batch)", VERSION);
+    type Access<'a> = ByPin<'a>;
+
+    fn with_capacity(capacity: usize) -> Self {
+        Self(WordMap::with_capacity(capacity))
+    }
+    fn access(&self) -> ByPin<'_> {
+        ByPin { map: &self.0, pin: Some(self.0.pin()) }
+    }
+}
+
+impl<'m> ByPin<'m> {
+    #[inline(always)]
+    fn pin(&self) -> &Pin<'m, u64, u64> {
+        self.pin.as_ref().expect("pinned between quiet points")
+    }
+}
+
+impl Access<Words> for ByPin<'_> {
+    #[inline(always)]
+    fn get<R>(&mut self, query: &u64, f: impl FnOnce(&u64) -> R) -> Option<R> {
+        self.pin().get(*query).map(|value| f(&value))
+    }
+    #[inline(always)]
+    fn insert(&mut self, key: u64, value: u64) -> bool {
+        self.pin().insert(key, value).is_none()
+    }
+    #[inline(always)]
+    fn update(&mut self, query: &u64, value: u64) -> bool {
+        self.pin().insert(*query, value).is_some()
+    }
+    #[inline(always)]
+    fn remove(&mut self, query: &u64) -> bool {
+        self.pin().remove(*query).is_some()
+    }
+    #[inline(always)]
+    fn quiet(&mut self) {
+        self.pin = None;
+        self.pin = Some(self.map.pin());
     }
 }
 

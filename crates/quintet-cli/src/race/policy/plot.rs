@@ -1,4 +1,5 @@
-//! The results as a drawing: a line for each heat, a mark for each contestant where its hit ratio is.
+//! The results as a drawing: a line for each heat, a mark for each contestant where its hit ratio
+//! is.
 
 use crate::race::record::Record;
 use std::fmt::Write;

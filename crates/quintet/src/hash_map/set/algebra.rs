@@ -1,4 +1,5 @@
-//! What sets do with each other. All of it is exact when nobody writes; otherwise each element is asked for by itself.
+//! What sets do with each other. All of it is exact when nobody writes; otherwise each element is
+//! asked for by itself.
 
 use super::HashSet;
 use crate::hash_map::pair::Key;

@@ -23,8 +23,9 @@ use std::sync::Arc;
 ///
 /// # When to use
 ///
-/// For what threads share and ask for by itself: names in use, connections, ids. Where nothing is ever removed, [`SeenSet`](crate::SeenSet) is smaller and gives ids; where elements carry
-/// more than their key, [`ItemSet`](crate::ItemSet) tells the two apart.
+/// For what threads share and ask for by itself: names in use, connections, ids. Where nothing is
+/// ever removed, [`SeenSet`](crate::SeenSet) is smaller and gives ids; where elements carry more
+/// than their key, [`ItemSet`](crate::ItemSet) tells the two apart.
 ///
 /// # Example
 ///
@@ -49,16 +50,19 @@ use std::sync::Arc;
 ///
 /// # Ways in
 ///
-/// Those of a [`HashMap`]: the set itself, [`pin`](Self::pin), [`handle`](Self::handle), [`quiet_handle`](Self::quiet_handle).
+/// Those of a [`HashMap`]: the set itself, [`pin`](Self::pin), [`handle`](Self::handle),
+/// [`quiet_handle`](Self::quiet_handle).
 ///
 /// # Consistency
 ///
-/// Every operation on one element is linearizable. `len`, `is_empty`, comparisons and set algebra are exact when nobody writes. [`insert`](Self::insert) of an element that is there keeps
-/// that one, as std does; [`replace`](Self::replace) keeps the new one.
+/// Every operation on one element is linearizable. `len`, `is_empty`, comparisons and set algebra
+/// are exact when nobody writes. [`insert`](Self::insert) of an element that is there keeps that
+/// one, as std does; [`replace`](Self::replace) keeps the new one.
 ///
 /// # Progress
 ///
-/// Readers never wait. A writer waits for writers of the same shard, never for user code. Holding a reference blocks nobody.
+/// Readers never wait. A writer waits for writers of the same shard, never for user code. Holding a
+/// reference blocks nobody.
 ///
 /// # Growth
 ///
@@ -66,11 +70,13 @@ use std::sync::Arc;
 ///
 /// # Memory
 ///
-/// Per element a box, and 27 to 54 bytes besides. Churn at constant size keeps memory flat, and removing gives it back.
+/// Per element a box, and 27 to 54 bytes besides. Churn at constant size keeps memory flat, and
+/// removing gives it back.
 ///
 /// # Panics
 ///
-/// As a [`HashMap`]: a panic of user code leaves the set as it was; a write to a `HashMap`, `HashSet` or `ItemSet` from inside of `Eq` panics with advice.
+/// As a [`HashMap`]: a panic of user code leaves the set as it was; a write to a `HashMap`,
+/// `HashSet` or `ItemSet` from inside of `Eq` panics with advice.
 #[doc(alias = "DashSet")]
 #[repr(transparent)]
 pub struct HashSet<T: Key, S = DefaultHashBuilder> {
@@ -101,7 +107,8 @@ impl<T: Key> HashSet<T> {
 
 impl<T: Key, S> HashSet<T, S> {
     const_where_possible! {
-        /// An empty set with a hasher of one's own. One without a random key lets those who choose the elements make them collide.
+        /// An empty set with a hasher of one's own. One without a random key lets those who choose
+        /// the elements make them collide.
         pub fn with_hasher(hasher: S) -> Self {
             Self { map: HashMap::over(ItemSet::with_hasher(hasher)) }
         }
@@ -126,11 +133,13 @@ impl<T: Key, S> HashSet<T, S> {
     /// The map whose keys are the elements, shared.
     fn share(self: &Arc<Self>) -> Arc<HashMap<T, (), S>> {
         let map = Arc::into_raw(Arc::clone(self)).cast::<HashMap<T, (), S>>();
-        // SAFETY: of an `Arc` of a type that is transparent over this one, and the count that was just added.
+        // SAFETY: of an `Arc` of a type that is transparent over this one, and the count that was
+        // just added.
         unsafe { Arc::from_raw(map) }
     }
 
-    /// A guard on the calling thread's own seat: for several operations in a row, and for plain references.
+    /// A guard on the calling thread's own seat: for several operations in a row, and for plain
+    /// references.
     #[inline]
     pub fn pin(&self) -> SetPin<'_, T, S> {
         SetInside(self.map.pin())
@@ -141,17 +150,20 @@ impl<T: Key, S> HashSet<T, S> {
         SetHandle(self.map.handle())
     }
 
-    /// A [`handle`](Self::handle) that keeps the set alive: for tasks, and threads that are not scoped.
+    /// A [`handle`](Self::handle) that keeps the set alive: for tasks, and threads that are not
+    /// scoped.
     pub fn owned_handle(self: &Arc<Self>) -> SetHandle<'static, T, S> {
         SetHandle(self.share().owned_handle())
     }
 
-    /// A seat of one's own that is inside except at its quiet points: the fastest way to work on the set, for who says when it holds nothing.
+    /// A seat of one's own that is inside except at its quiet points: the fastest way to work on
+    /// the set, for who says when it holds nothing.
     pub fn quiet_handle(&self) -> SetQuietHandle<'_, T, S> {
         SetInside(self.map.quiet_handle())
     }
 
-    /// A [`quiet_handle`](Self::quiet_handle) that keeps the set alive. It is `Send`, and may be held across an `.await`, with what it lends.
+    /// A [`quiet_handle`](Self::quiet_handle) that keeps the set alive. It is `Send`, and may be
+    /// held across an `.await`, with what it lends.
     pub fn owned_quiet_handle(self: &Arc<Self>) -> SetQuietHandle<'static, T, S> {
         SetInside(self.share().owned_quiet_handle())
     }

@@ -17,13 +17,15 @@ use std::hash::{BuildHasher, Hash};
 /// A seat of one's own at a [`HashSet`]: the [`Handle`] of a set.
 pub struct SetHandle<'m, T: Key, S = DefaultHashBuilder>(pub(super) Handle<'m, T, (), S>);
 
-/// Access to a [`HashSet`] that is inside a section: the [`Inside`] of a set. What each operation does is told at [`HashSet`].
+/// Access to a [`HashSet`] that is inside a section: the [`Inside`] of a set. What each operation
+/// does is told at [`HashSet`].
 pub struct SetInside<'m, T: Key, S, A>(pub(in crate::hash_map) Inside<'m, T, (), S, A>);
 
 /// A guard: the [`Pin`](crate::hash_map::Pin) of a set.
 pub type SetPin<'m, T, S = DefaultHashBuilder> = SetInside<'m, T, S, Pinned<'m>>;
 
-/// A seat of one's own that is inside except at its quiet points: the [`QuietHandle`](crate::hash_map::QuietHandle) of a set.
+/// A seat of one's own that is inside except at its quiet points: the
+/// [`QuietHandle`](crate::hash_map::QuietHandle) of a set.
 pub type SetQuietHandle<'m, T, S = DefaultHashBuilder> = SetInside<'m, T, S, reclaim::QuietHandle>;
 
 impl<T: Key, S> fmt::Debug for SetHandle<'_, T, S> {
@@ -87,7 +89,8 @@ impl<T: Key, S> SetHandle<'_, T, S> {
 }
 
 impl<T: Key, S> SetQuietHandle<'_, T, S> {
-    /// A quiet point: no reference is held, as the borrow checker has seen. What was removed before may be freed.
+    /// A quiet point: no reference is held, as the borrow checker has seen. What was removed before
+    /// may be freed.
     #[inline]
     pub fn quiescent(&mut self) {
         self.0.quiescent();
@@ -215,7 +218,8 @@ macro_rules! way {
                 $just!(self, |pin| pin.contains(element))
             }
 
-            /// Looks up many elements at once: `found[i]` becomes the one that is equal to number `i`. Their waits for memory overlap.
+            /// Looks up many elements at once: `found[i]` becomes the one that is equal to number
+            /// `i`. Their waits for memory overlap.
             ///
             /// # Panics
             /// If there are not as many places as elements.
@@ -227,7 +231,8 @@ macro_rules! way {
                 $look!(self, elements.into_iter(), found, |pair| pair.map(Element::element));
             }
 
-            /// Looks for many elements at once: `found[i]` tells whether the one that comes as number `i` is there. Their waits for memory overlap.
+            /// Looks for many elements at once: `found[i]` tells whether the one that comes as
+            /// number `i` is there. Their waits for memory overlap.
             ///
             /// # Panics
             /// If there are not as many places as elements.
@@ -248,7 +253,8 @@ macro_rules! way {
                 expect(self.fallible().insert(element))
             }
 
-            /// Stores an element unless it is there. Otherwise returns the one that is there, and hands this one back.
+            /// Stores an element unless it is there. Otherwise returns the one that is there, and
+            /// hands this one back.
             pub fn insert_new(&self, element: T) -> Result<(), Rejected<$lent!(T), T>> {
                 expect(self.fallible().insert_new(element))
             }
@@ -265,7 +271,8 @@ macro_rules! way {
                 expect($do!(self, |pin| pin.get_or_make(name, make))).element()
             }
 
-            /// The element that is equal to this; if there is none, the one that `make` returns, which runs with no lock held.
+            /// The element that is equal to this; if there is none, the one that `make` returns,
+            /// which runs with no lock held.
             ///
             /// # Panics
             /// If `make` returns another element.
@@ -281,12 +288,14 @@ macro_rules! way {
                 $do!(self, |pin| pin.get_or_insert_with(element, || pin.boxed(pair()))).element()
             }
 
-            /// Stores many elements, their waits for memory overlapped; returns how many were new. Of equal ones the last stays.
+            /// Stores many elements, their waits for memory overlapped; returns how many were new.
+            /// Of equal ones the last stays.
             pub fn insert_many(&self, elements: impl IntoIterator<Item = T>) -> usize {
                 expect(self.fallible().insert_many(elements))
             }
 
-            /// Makes room for `additional` more elements at once, so that they can be stored without growth.
+            /// Makes room for `additional` more elements at once, so that they can be stored
+            /// without growth.
             ///
             /// # Panics
             /// If the memory cannot be had.
@@ -343,7 +352,8 @@ macro_rules! way {
                 $just!(self, |pin| pin.remove(element).is_some())
             }
 
-            /// Removes an element, and gives it back as its owner's: once nobody can be looking at it any more. See [`SetRetired`].
+            /// Removes an element, and gives it back as its owner's: once nobody can be looking at
+            /// it any more. See [`SetRetired`].
             ///
             /// ```
             /// let names = quintet::HashSet::from(["ada".to_string()]);
@@ -358,7 +368,8 @@ macro_rules! way {
                 taken.map(|taken| SetRetired(Retired::new(taken)))
             }
 
-            /// Removes an element if the closure agrees to the one that is there: `Ok` of what was removed, or of nothing if there was none, `Err` of what stays.
+            /// Removes an element if the closure agrees to the one that is there: `Ok` of what was
+            /// removed, or of nothing if there was none, `Err` of what stays.
             pub fn remove_if<Q>(
                 &self,
                 element: &Q,
@@ -382,7 +393,8 @@ macro_rules! way {
                 $just!(self, |pin| pin.clear());
             }
 
-            /// Removes many elements, their waits for memory overlapped; returns how many were there.
+            /// Removes many elements, their waits for memory overlapped; returns how many were
+            /// there.
             pub fn remove_many<'k, Q>(&self, elements: impl IntoIterator<Item = &'k Q>) -> usize
             where
                 Q: ?Sized + Hash + Equivalent<T> + 'k,
@@ -412,13 +424,15 @@ macro_rules! walks {
                 $map.keys()
             }
 
-            /// Removes the elements that are there now, and shows them. What the iterator has not come to is removed when it is dropped.
+            /// Removes the elements that are there now, and shows them. What the iterator has not
+            /// come to is removed when it is dropped.
             pub fn drain(&self) -> impl Iterator<Item = $lent> {
                 let $own = self;
                 $map.drain().map($key)
             }
 
-            /// Removes the elements that are there now and for which `pick` says yes, and shows them. What the iterator has not come to stays.
+            /// Removes the elements that are there now and for which `pick` says yes, and shows
+            /// them. What the iterator has not come to stays.
             pub fn extract_if(
                 &self,
                 mut pick: impl FnMut(&T) -> bool,

@@ -1,4 +1,4 @@
-//! Small tables, which are left at once (G10).
+//! Small tables, which are left at once (`grow` G10).
 
 use super::*;
 
@@ -16,7 +16,8 @@ fn small_set(shards: usize, key: u32) -> (Shared<Set>, Member, Member) {
     (set, ours, theirs)
 }
 
-/// From one shard to four, and from one to the same one: a replacement is not made in the table that was left alone.
+/// From one shard to four, and from one to the same one: a replacement is not made in the table
+/// that was left alone.
 #[test]
 fn loom_a_put_is_not_lost_in_a_small_table_that_is_left() {
     for shards in [4, 8] {
@@ -56,7 +57,8 @@ fn loom_two_additions_leave_a_small_table() {
     });
 }
 
-/// Who waits for the lock of the table that is left has locked nothing in the next one (L6), where others write by now.
+/// Who waits for the lock of the table that is left has locked nothing in the next one (`shard`
+/// L6), where others write by now.
 #[test]
 fn loom_the_lock_of_a_small_table_is_none_of_the_next() {
     model(|| {

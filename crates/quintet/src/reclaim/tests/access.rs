@@ -27,7 +27,8 @@ impl World {
         self.drops.load(Ordering::SeqCst)
     }
 
-    /// Two operations: one in the usual case that finds the era changed, one in a section. Both count.
+    /// Two operations: one in the usual case that finds the era changed, one in a section. Both
+    /// count.
     fn operate(&self, access: &impl Access) {
         let before = self.freed();
         if let Some(usual) = access.usual() {
@@ -82,7 +83,8 @@ fn who_is_inside_throughout_holds_until_the_end() {
     });
 }
 
-/// A guard of a quiet point was forgotten: the next section is inside all the same (E8), and so is what comes after it.
+/// A guard of a quiet point was forgotten: the next section is inside all the same (`reclaim` E8),
+/// and so is what comes after it.
 #[test]
 fn a_quiet_handle_that_is_outside_comes_in_by_a_section() {
     both(|domain| {

@@ -51,7 +51,8 @@ fn a_section_that_holds_all_holds_back_everything() {
     });
 }
 
-/// Overwrites that each pin for themselves, as a table without a handle does: what waits is a few small batches.
+/// Overwrites that each pin for themselves, as a table without a handle does: what waits is a few
+/// small batches.
 #[test]
 fn pins_hold_back_less_than_a_megabyte() {
     const BESIDES: usize = 40 + 16;

@@ -3,8 +3,8 @@
 use super::super::{BATCH, QuietHandle};
 use super::*;
 
-/// Only seats that announce without a fence need the barrier that interrupts everybody: quiet handles do not, nor does a
-/// thread that pins now and then (F3).
+/// Only seats that announce without a fence need the barrier that interrupts everybody: quiet
+/// handles do not, nor does a thread that pins now and then (`light` F3).
 #[test]
 fn quiet_handles_and_single_pins_cost_nobody_a_barrier() {
     if Barrier::detect() != Barrier::Asymmetric {
@@ -42,7 +42,8 @@ fn quiet_handles_and_single_pins_cost_nobody_a_barrier() {
     assert_eq!(drops.load(Ordering::SeqCst), 9 * BATCH);
 }
 
-/// A quiet point in the era that is announced has nothing to announce; one that ends an iteration has.
+/// A quiet point in the era that is announced has nothing to announce; one that ends an iteration
+/// has.
 #[test]
 fn a_quiet_point_announces_when_something_has_changed() {
     both(|domain| {

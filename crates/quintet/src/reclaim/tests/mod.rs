@@ -300,7 +300,8 @@ impl Checked {
 /// Repeats a step inside of sections of one kind, until it says no.
 type Steps = fn(&Domain, &mut dyn FnMut(&Visit<'_>) -> bool);
 
-/// Readers follow a pointer that a writer keeps replacing; freed memory is overwritten, so a premature free is seen.
+/// Readers follow a pointer that a writer keeps replacing; freed memory is overwritten, so a
+/// premature free is seen.
 fn look_while_it_is_replaced(domain: &Domain, readers: &[Steps], write: Steps) {
     let root = AtomicPtr::new(Checked::alive(domain));
     let stop = AtomicBool::new(false);
@@ -345,7 +346,7 @@ fn readers_never_see_freed_memory() {
     both(|domain| look_while_it_is_replaced(&domain, &[by_pins], by_quiet_points));
 }
 
-/// Where a fence is enough (F2).
+/// Where a fence is enough (`light` F2).
 #[test]
 fn readers_at_quiet_points_never_see_freed_memory() {
     both(|domain| look_while_it_is_replaced(&domain, &[by_quiet_points], by_quiet_points));
@@ -364,7 +365,8 @@ fn pin_while_thread_locals_are_destroyed() {
     }
     std::thread_local! { static EXIT: std::cell::RefCell<Option<AtExit>> = const { std::cell::RefCell::new(None) } }
     both(|domain| {
-        // Registered before and after the domain's own thread-locals: one of the two runs when they are gone.
+        // Registered before and after the domain's own thread-locals: one of the two runs when they
+        // are gone.
         for first in [true, false] {
             let (sender, receiver) = mpsc::channel();
             let at_exit = AtExit(domain.clone(), sender);
@@ -416,7 +418,8 @@ fn maps_that_come_and_go_leave_no_seats_behind() {
     assert!(super::local::seats() <= 2, "{}", super::local::seats());
 }
 
-/// A child of a single-threaded state of affairs goes on using the domain; seats of other threads do not hold it back.
+/// A child of a single-threaded state of affairs goes on using the domain; seats of other threads
+/// do not hold it back.
 #[cfg(unix)]
 #[test]
 fn a_forked_child_frees_around_threads_that_did_not_come_along() {
@@ -432,7 +435,8 @@ fn a_forked_child_frees_around_threads_that_did_not_come_along() {
             let _ = may_finish.recv();
         });
         is_ready.recv().unwrap();
-        // SAFETY: the child touches only this domain, whose locks no other thread holds, and then leaves by _exit.
+        // SAFETY: the child touches only this domain, whose locks no other thread holds, and then
+        // leaves by _exit.
         let child = unsafe { libc::fork() };
         if child == 0 {
             // SAFETY: never published, retired once.
@@ -450,12 +454,14 @@ fn a_forked_child_frees_around_threads_that_did_not_come_along() {
     });
 }
 
-/// The child's own threads joined after the fork: a sweep must not take them for threads of the parent.
+/// The child's own threads joined after the fork: a sweep must not take them for threads of the
+/// parent.
 #[cfg(unix)]
 #[test]
 fn a_thread_of_a_forked_child_is_not_swept_away() {
     let domain = Domain::new();
-    // SAFETY: the child touches only this domain, whose locks no other thread holds, and then leaves by _exit.
+    // SAFETY: the child touches only this domain, whose locks no other thread holds, and then
+    // leaves by _exit.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let drops = Arc::new(AtomicUsize::new(0));

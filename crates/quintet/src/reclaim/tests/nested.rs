@@ -1,4 +1,5 @@
-//! Sections of one seat inside of one another, as user code that runs inside an operation opens them (E9, E10).
+//! Sections of one seat inside of one another, as user code that runs inside an operation opens
+//! them (`reclaim` E9, E10).
 
 use super::*;
 
@@ -8,7 +9,8 @@ fn seal(writer: &Handle, domain: &Domain) {
     writer.flush();
 }
 
-/// What was born and freed before the inner section widened the interval may still be linked from what the outer one stands in.
+/// What was born and freed before the inner section widened the interval may still be linked from
+/// what the outer one stands in.
 #[test]
 fn an_inner_section_that_widens_does_not_vouch_for_the_outer_one() {
     both(|domain| {

@@ -77,7 +77,8 @@ fn a_panic_at_a_quiet_point_leaves_a_handle_that_holds_what_it_finds() {
     });
 }
 
-/// Behind a quiet point the table may have been freed, and another may lie at its address (H4).
+/// Behind a quiet point the table may have been freed, and another may lie at its address (`access`
+/// H4).
 #[test]
 fn a_quiet_point_forgets_the_table() {
     let domain = Domain::new();

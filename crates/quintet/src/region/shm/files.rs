@@ -1,13 +1,19 @@
 //! The files of segments: found, made exclusively, told from the files of others, removed.
 //!
-//! **F1.** A file is a segment if it begins with the magic word, and a half-made one if it begins with the word for that. Any other
-//! file, an empty one too, is somebody else's: it is never written to, unlinked or given another mode.
-//! **F2.** Whoever makes a segment begins it without a name: it takes the creation lock, which lies on the file's own first byte, writes the word for a half-made one,
-//! and only then gives it its name. A half-made file whose lock is held is being made; one whose lock is free was left by a creator that died, and the next
-//! one replaces it. So two that start together never take each other's file for somebody else's.
-//! **F3.** A name is unlinked only by who has seen a segment there and, for a half-made one, holds its creation lock.
-//! **F4.** No other file is made: whatever fails leaves nothing behind. Where the file system has no files without names, or without `/proc`, the name comes
-//! first: others wait a moment for its lock, and a creator killed before its first word leaves an empty file, which F1 protects; it has to be removed by hand.
+//! **F1.** A file is a segment if it begins with the magic word, and a half-made one if it begins
+//! with the word for that. Any other file, an empty one too, is somebody else's: it is never
+//! written to, unlinked or given another mode.
+//! **F2.** Whoever makes a segment begins it without a name: it takes the creation lock, which lies
+//! on the file's own first byte, writes the word for a half-made one, and only then gives it its
+//! name. A half-made file whose lock is held is being made; one whose lock is free was left by a
+//! creator that died, and the next one replaces it. So two that start together never take each
+//! other's file for somebody else's.
+//! **F3.** A name is unlinked only by who has seen a segment there and, for a half-made one, holds
+//! its creation lock.
+//! **F4.** No other file is made: whatever fails leaves nothing behind. Where the file system has
+//! no files without names, or without `/proc`, the name comes first: others wait a moment for its
+//! lock, and a creator killed before its first word leaves an empty file, which F1 protects; it has
+//! to be removed by hand.
 
 use super::header::{HALF_MADE, MAGIC};
 use super::peers::{CREATION, is_locked, lock};
@@ -82,8 +88,9 @@ pub(super) fn open(path: &Path, writable: bool) -> Result<File, SegmentError> {
     }
 }
 
-/// May a user trust whoever made a segment? The file's owner as this user namespace shows it, which is what the system goes by; the numbers that the header
-/// holds are its maker's. An owner that has no number here is shown as somebody who may have one elsewhere: nobody knows who it is.
+/// May a user trust whoever made a segment? The file's owner as this user namespace shows it, which
+/// is what the system goes by; the numbers that the header holds are its maker's. An owner that has
+/// no number here is shown as somebody who may have one elsewhere: nobody knows who it is.
 pub(super) fn verify_owner(file: &File, path: &Path) -> Result<(), SegmentError> {
     let owner = file.metadata().map_err(fail("examine segment", path))?.uid();
     let path = path.to_path_buf();
@@ -251,7 +258,8 @@ impl Drop for Claim {
     }
 }
 
-/// Takes the creation lock and writes the word of a half-made segment. False if somebody else has the lock.
+/// Takes the creation lock and writes the word of a half-made segment. False if somebody else has
+/// the lock.
 fn begin(file: &File) -> io::Result<bool> {
     let locked = lock(file.as_raw_fd(), CREATION)?;
     file.write_all_at(&HALF_MADE.to_ne_bytes(), 0)?;
@@ -294,7 +302,8 @@ fn unlink(path: &Path, file: &File) {
     }
 }
 
-/// Makes way for a creator: unlinks a half-made segment whose creator died (F2, F3), refuses everything else.
+/// Makes way for a creator: unlinks a half-made segment whose creator died (F2, F3), refuses
+/// everything else.
 fn clear_abandoned(path: &Path) -> Result<(), SegmentError> {
     let exists = |path: &Path| SegmentError::Exists(path.to_path_buf());
     let file = match open(path, true) {
@@ -334,9 +343,11 @@ pub(super) fn remove(path: &Path) -> Result<(), SegmentError> {
     std::fs::remove_file(path).map_err(fail("remove segment", path))
 }
 
-/// Opens a file again: an open file description of the caller's own, which no fork and no descriptor that was handed on shares.
+/// Opens a file again: an open file description of the caller's own, which no fork and no
+/// descriptor that was handed on shares.
 ///
-/// Through `/proc` where it is there, since the name may be gone or lead to another file; else by its name, if that still leads here.
+/// Through `/proc` where it is there, since the name may be gone or lead to another file; else by
+/// its name, if that still leads here.
 pub(super) fn open_again(file: &File, path: Option<&Path>) -> Result<File, SegmentError> {
     let through = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let mut again = OpenOptions::new();

@@ -1,7 +1,8 @@
 //! The first pages of a segment.
 //!
-//! Words 0 to 15 say what it is, 16 to 47 are the family's fields, word 48 is the length of its note in bytes, which follow; from byte 4096 on one line per process slot; the body
-//! begins at the next whole page ([`body_at`](super::body_at)). The rest of the first page is zero.
+//! Words 0 to 15 say what it is, 16 to 47 are the family's fields, word 48 is the length of its
+//! note in bytes, which follow; from byte 4096 on one line per process slot; the body begins at the
+//! next whole page ([`body_at`](super::body_at)). The rest of the first page is zero.
 
 use super::{LONGEST_NOTE, SLOT_WORDS, SLOTS};
 use crate::sync::{AtomicU64, Ordering};
@@ -40,7 +41,8 @@ pub(super) struct Header<'a>(pub(super) &'a [AtomicU64]);
 
 impl<'a> Header<'a> {
     pub(super) fn get(self, place: usize) -> u64 {
-        // ORDERING: Acquire; partner: the Release of `set`, above all that of the magic word (M2).
+        // ORDERING: Acquire; partner: the Release of `set`, above all that of the magic word (`shm`
+        // M2).
         self.0[place].load(Ordering::Acquire)
     }
 
@@ -68,7 +70,8 @@ impl<'a> Header<'a> {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// How many processes can take part: as the bytes behind the header say, whatever is stored there later.
+    /// How many processes can take part: as the bytes behind the header say, whatever is stored
+    /// there later.
     pub(super) fn processes(self) -> usize {
         (self.0.len() - SLOTS / 8) / SLOT_WORDS
     }

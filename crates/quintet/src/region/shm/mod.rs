@@ -1,5 +1,5 @@
-//! Memory that processes share: a file in memory (by name), a file of the user's (by path, for warm restarts), or
-//! a sealed anonymous file handed to children.
+//! Memory that processes share: a file in memory (by name), a file of the user's (by path, for warm
+//! restarts), or a sealed anonymous file handed to children.
 //!
 //! | Room | Holds |
 //! |---|---|
@@ -10,70 +10,75 @@
 //! | `peers` | the processes that take part, and the proof that one of them is dead |
 //! | `private` | segments of one process alone, where processes share none |
 //!
-//! **M1.** A segment is created exclusively, follows no symbolic link, gets its mode by `fchmod`, and is allocated in full before
-//! anybody sees it: a full file system is an error value, never a signal later.
-//! **M2.** The magic word is written last; whoever attaches sees a complete header or an error that names the field.
-//! **M3.** While a segment is being created its creator holds a lock on it that the kernel releases with the process: a half-made
-//! segment whose lock is free is abandoned, and the next creator replaces it. Files of others are left alone (F1 to F4 of `files`).
-//! **M4.** A process that takes part holds the lock of its slot on the segment's own file, by an open file description of its own. Dead means: the lock
-//! is free, or the slot has been taken anew; nothing else does (D1 to D5 of `peers`).
+//! **M1.** A segment is created exclusively, follows no symbolic link, gets its mode by `fchmod`,
+//! and is allocated in full before anybody sees it: a full file system is an error value, never a
+//! signal later.
+//! **M2.** The magic word is written last; whoever attaches sees a complete header or an error that
+//! names the field.
+//! **M3.** While a segment is being created its creator holds a lock on it that the kernel releases
+//! with the process: a half-made segment whose lock is free is abandoned, and the next creator
+//! replaces it. Files of others are left alone (F1 to F4 of `files`).
+//! **M4.** A process that takes part holds the lock of its slot on the segment's own file, by an
+//! open file description of its own. Dead means: the lock is free, or the slot has been taken anew;
+//! nothing else does (D1 to D5 of `peers`).
 //! **M5.** No address is ever stored in a segment.
 //!
-//! Truncation of a mapped file by somebody else with the right to write it ends in a signal; a sealed segment cannot be truncated.
+//! Truncation of a mapped file by somebody else with the right to write it ends in a signal; a
+//! sealed segment cannot be truncated.
 
 #[cfg(all(
-    feature = "shm",
+    not(quintet_private),
     any(target_os = "linux", target_os = "android"),
     not(any(quintet_loom, quintet_shuttle, miri))
 ))]
 mod files;
 #[cfg(all(
-    feature = "shm",
+    not(quintet_private),
     any(target_os = "linux", target_os = "android"),
     not(any(quintet_loom, quintet_shuttle, miri))
 ))]
 mod header;
 #[cfg(all(
-    feature = "shm",
+    not(quintet_private),
     any(target_os = "linux", target_os = "android"),
     not(any(quintet_loom, quintet_shuttle, miri))
 ))]
 mod peers;
 #[cfg(all(
-    feature = "shm",
+    not(quintet_private),
     any(target_os = "linux", target_os = "android"),
     not(any(quintet_loom, quintet_shuttle, miri))
 ))]
 mod segment;
 #[cfg(all(
     test,
-    feature = "shm",
+    not(quintet_private),
     target_os = "linux",
     not(any(quintet_loom, quintet_shuttle, miri))
 ))]
 mod tests;
 #[cfg(all(
-    feature = "shm",
+    not(quintet_private),
     any(target_os = "linux", target_os = "android"),
     not(any(quintet_loom, quintet_shuttle, miri))
 ))]
 mod view;
 
 #[cfg(all(
-    feature = "shm",
+    not(quintet_private),
     any(target_os = "linux", target_os = "android"),
     any(quintet_loom, quintet_shuttle),
     not(miri)
 ))]
 #[path = "model.rs"]
 mod segment;
-#[cfg(not(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri))))]
+#[cfg(not(all(not(quintet_private), any(target_os = "linux", target_os = "android"), not(miri))))]
 #[path = "private.rs"]
 mod segment;
 
 #[cfg(all(
     test,
-    feature = "shm",
+    not(quintet_private),
     target_os = "linux",
     not(any(quintet_loom, quintet_shuttle, miri))
 ))]
@@ -86,7 +91,7 @@ use std::path::PathBuf;
 
 /// Processes share segments here. Elsewhere one process has them to itself.
 pub(crate) const SHARED: bool =
-    cfg!(all(feature = "shm", any(target_os = "linux", target_os = "android"), not(miri)));
+    cfg!(all(not(quintet_private), any(target_os = "linux", target_os = "android"), not(miri)));
 
 /// Processes that can take part in a segment at once, at most.
 pub(crate) const MAX_PROCESSES: usize = 1 << 13;
@@ -253,7 +258,7 @@ impl fmt::Display for SegmentError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unsupported => out.write_str(
-                "shared segments are not supported here: use Linux and the feature `shm`",
+                "processes cannot share segments on this system: use Linux",
             ),
             Self::Exists(path) => {
                 write!(out, "{} exists: attach to it, or remove it first", path.display())

@@ -1,5 +1,5 @@
-//! A segment for model checkers: their atomics are no plain bytes, so each array is built on the heap when it is first asked for. One process, which
-//! never dies.
+//! A segment for model checkers: their atomics are no plain bytes, so each array is built on the
+//! heap when it is first asked for. One process, which never dies.
 
 use super::{Access, Peer, Place, SegmentError, Shape, Wanted};
 use crate::region::Pages;
@@ -56,7 +56,8 @@ impl Segment {
         let (_, array) =
             arrays.iter().find(|(at, array)| *at == offset && array.is::<Buffer<T>>())?;
         let slots: &[T] = array.downcast_ref::<Buffer<T>>()?;
-        // SAFETY: the boxed buffer stays where it is until the segment is dropped: arrays are only added.
+        // SAFETY: the boxed buffer stays where it is until the segment is dropped: arrays are only
+        // added.
         Some(unsafe { std::slice::from_raw_parts(slots.as_ptr(), slots.len().min(len)) })
     }
 

@@ -1,18 +1,24 @@
 //! The processes that take part in a segment.
 //!
-//! A slot is taken by locking the first byte of its line in the segment's own file, through an open file description of the process's own, then
-//! counting its incarnation up. The kernel releases the lock when the last descriptor of that description is closed, however the process ends.
+//! A slot is taken by locking the first byte of its line in the segment's own file, through an open
+//! file description of the process's own, then counting its incarnation up. The kernel releases the
+//! lock when the last descriptor of that description is closed, however the process ends.
 //!
-//! **D1.** The lock alone decides. Held: alive. Free, or the slot has been taken anew: dead. No pid, start time, state or namespace is asked: each of them
-//! can say "gone" about somebody who is there (a first thread that ended, a copy made by a raw clone, another namespace's numbers).
-//! **D2.** The lock lies on the file that is mapped, not on a name: who has the memory has the lock.
-//! **D3.** The description is opened anew by each process. A forked child closes its copy before anything else runs there, and takes a slot of its own when it
-//! first needs one. A program started by exec has none of it.
-//! **D4.** An owner's name (slot, incarnation) is known to others only after its lock is held, and the lock is held until the process has ended or has left
-//! for good. So whoever sees the name and a free lock sees somebody who is gone.
+//! **D1.** The lock alone decides. Held: alive. Free, or the slot has been taken anew: dead. No
+//! pid, start time, state or namespace is asked: each of them can say "gone" about somebody who is
+//! there (a first thread that ended, a copy made by a raw clone, another namespace's numbers).
+//! **D2.** The lock lies on the file that is mapped, not on a name: who has the memory has the
+//! lock.
+//! **D3.** The description is opened anew by each process. A forked child closes its copy before
+//! anything else runs there, and takes a slot of its own when it first needs one. A program started
+//! by exec has none of it.
+//! **D4.** An owner's name (slot, incarnation) is known to others only after its lock is held, and
+//! the lock is held until the process has ended or has left for good. So whoever sees the name and
+//! a free lock sees somebody who is gone.
 //! **D5.** Anybody who has the file open can ask, also who may only read: asking takes nothing.
 //!
-//! A copy of the description in a child that was made without the library hearing of it (a raw clone) keeps its parent alive until it ends or calls exec: noticed late, never wrongly.
+//! A copy of the description in a child that was made without the library hearing of it (a raw
+//! clone) keeps its parent alive until it ends or calls exec: noticed late, never wrongly.
 
 use super::header::Header;
 use super::{Peer, SLOT_WORDS, SLOTS, SegmentError};
@@ -88,8 +94,8 @@ pub(super) fn is_locked(fd: RawFd, byte: usize) -> bool {
     !answered || asked.l_type != libc::F_UNLCK as libc::c_short
 }
 
-/// Descriptors that hold locks, plus one; 0 is an empty place. A forked child closes them all (D3): the lock would
-/// otherwise outlive the parent in the child's copy.
+/// Descriptors that hold locks, plus one; 0 is an empty place. A forked child closes them all (D3):
+/// the lock would otherwise outlive the parent in the child's copy.
 static HELD: [AtomicU32; 1024] = [const { AtomicU32::new(0) }; 1024];
 
 extern "C" fn close_in_child() {
@@ -115,7 +121,8 @@ impl Description {
     pub(super) fn register(file: File) -> Option<Self> {
         static ONCE: std::sync::Once = std::sync::Once::new();
         ONCE.call_once(|| {
-            // SAFETY: the handler lives as long as the program and calls only what is allowed after fork.
+            // SAFETY: the handler lives as long as the program and calls only what is allowed after
+            // fork.
             unsafe { libc::pthread_atfork(None, None, Some(close_in_child)) };
         });
         fork::watch();
@@ -152,7 +159,8 @@ impl Drop for Description {
 
 fn close(fd: RawFd, place: usize) {
     let word = fd as u32 + 1;
-    // ORDERING: Relaxed, as in `register`. In a forked child the place is empty or somebody else's: nothing is closed.
+    // ORDERING: Relaxed, as in `register`. In a forked child the place is empty or somebody else's:
+    // nothing is closed.
     let ours = HELD[place].compare_exchange(word, 0, Ordering::Relaxed, Ordering::Relaxed);
     if ours.is_ok() {
         // SAFETY: the descriptor was in the table, so it is open and ours.
@@ -232,8 +240,8 @@ impl Membership {
             if !locked.map_err(|source| SegmentError::Io { doing: "lock a slot", source })? {
                 continue;
             }
-            // ORDERING: Acquire of the last owner's count; the description is stored before the count (Release), so
-            // whoever sees the count sees whom it describes.
+            // ORDERING: Acquire of the last owner's count; the description is stored before the
+            // count (Release), so whoever sees the count sees whom it describes.
             let incarnation =
                 words[INCARNATION].load(Ordering::Acquire).wrapping_add(1) & ((1 << 48) - 1);
             // SAFETY: getpid has no preconditions.

@@ -1,8 +1,10 @@
-//! Segments where processes share none: memory of this process alone, found by all its threads under the same names.
+//! Segments where processes share none: memory of this process alone, found by all its threads
+//! under the same names.
 //!
-//! **V1.** A place names a segment from its creation to its removal, as a file would; what is kept under a path is not kept on any disk. Those who have a segment go on after
-//! its removal.
-//! **V2.** There is one process, and it is alive. A forked child has a copy of everything, in which it is the only one alive: whatever its parent was in the middle of it completes or undoes.
+//! **V1.** A place names a segment from its creation to its removal, as a file would; what is kept
+//! under a path is not kept on any disk. Those who have a segment go on after its removal.
+//! **V2.** There is one process, and it is alive. A forked child has a copy of everything, in which
+//! it is the only one alive: whatever its parent was in the middle of it completes or undoes.
 
 use super::{Access, Peer, Place, SegmentError, Shape, Wanted, body_at};
 use crate::region::Pages;
@@ -142,7 +144,8 @@ impl Segment {
         Err(SegmentError::Unsupported)
     }
 
-    /// An array in the body. `None` if it does not lie inside of it, or not at an address for its kind.
+    /// An array in the body. `None` if it does not lie inside of it, or not at an address for its
+    /// kind.
     pub(crate) fn slice<T: Zeroed>(&self, offset: usize, len: usize) -> Option<&[T]> {
         let end = len.checked_mul(size_of::<T>())?.checked_add(offset)?;
         let aligned = offset % align_of::<T>() == 0;
@@ -151,8 +154,9 @@ impl Segment {
         }
         // SAFETY: the offset lies inside the buffer.
         let start = unsafe { self.memory.body.as_ptr().cast::<u8>().add(offset) };
-        // SAFETY: so many values lie inside the buffer, aligned, of a kind for which all bytes from zero on that were stored through it are
-        // valid; they are atomic, and the buffer stays where it is until the segment is dropped.
+        // SAFETY: so many values lie inside the buffer, aligned, of a kind for which all bytes from
+        // zero on that were stored through it are valid; they are atomic, and the buffer stays
+        // where it is until the segment is dropped.
         Some(unsafe { std::slice::from_raw_parts(start.cast::<T>(), len) })
     }
 

@@ -22,7 +22,8 @@ pub(crate) struct Segment {
     bytes: usize,
     /// Where the family's bytes begin.
     body: usize,
-    /// The mapped file: what locks are asked about, and opened again for a lock of one's own. Holds no lock itself.
+    /// The mapped file: what locks are asked about, and opened again for a lock of one's own. Holds
+    /// no lock itself.
     file: File,
     /// `None` of a sealed one, which has no name.
     path: Option<PathBuf>,
@@ -44,7 +45,7 @@ impl Drop for Segment {
 }
 
 impl Segment {
-    /// Makes a new segment (M1 to M3). All bytes of its body are zero.
+    /// Makes a new segment (`shm` M1 to M3). All bytes of its body are zero.
     pub(crate) fn create(
         place: &Place,
         shape: &Shape<'_>,
@@ -112,7 +113,7 @@ impl Segment {
         Ok(segment)
     }
 
-    /// Writes the header, its magic word last (M2).
+    /// Writes the header, its magic word last (`shm` M2).
     fn describe(&self, shape: &Shape<'_>, meta: &std::fs::Metadata) {
         let header = self.header();
         let boot = boot_id();
@@ -213,8 +214,8 @@ impl Segment {
 
     fn header(&self) -> Header<'_> {
         let words = self.memory.cast::<AtomicU64>();
-        // SAFETY: the mapping spans at least `body` bytes (checked by every constructor), is aligned to pages, lives as long
-        // as the segment, and any bytes are valid atomics.
+        // SAFETY: the mapping spans at least `body` bytes (checked by every constructor), is
+        // aligned to pages, lives as long as the segment, and any bytes are valid atomics.
         Header(unsafe { std::slice::from_raw_parts(words.as_ptr(), self.body / 8) })
     }
 
@@ -227,8 +228,9 @@ impl Segment {
         }
         // SAFETY: inside the mapping, as just checked.
         let first = unsafe { self.memory.add(from) }.cast::<T>();
-        // SAFETY: in bounds and aligned; atomics without invalid values (`Zeroed` types of this crate); shared
-        // access only. A read-only mapping is only given to code that does not store.
+        // SAFETY: in bounds and aligned; atomics without invalid values (`Zeroed` types of this
+        // crate); shared access only. A read-only mapping is only given to code that does not
+        // store.
         Some(unsafe { std::slice::from_raw_parts(first.as_ptr(), len) })
     }
 
@@ -242,7 +244,8 @@ impl Segment {
         self.header().get(AT_FORMAT)
     }
 
-    /// Processes that were asked for; there is room for those that fill the last page of slots as well.
+    /// Processes that were asked for; there is room for those that fill the last page of slots as
+    /// well.
     pub(crate) fn max_processes(&self) -> u64 {
         self.header().get(AT_PROCESSES)
     }
@@ -287,7 +290,8 @@ impl Segment {
         &words[AT_CREATED]
     }
 
-    /// True if the machine restarted since somebody last said otherwise. Where the system does not tell which boot this is, nobody knows: false.
+    /// True if the machine restarted since somebody last said otherwise. Where the system does not
+    /// tell which boot this is, nobody knows: false.
     pub(crate) fn is_from_another_boot(&self) -> bool {
         let header = self.header();
         let boot = boot_id();
@@ -301,7 +305,8 @@ impl Segment {
         self.header().set(AT_BOOT + 1, boot[1]);
     }
 
-    /// Waits until nobody else repairs the segment. The turn ends when it is dropped, or with the process.
+    /// Waits until nobody else repairs the segment. The turn ends when it is dropped, or with the
+    /// process.
     pub(crate) fn repair_turn(&self) -> Result<Turn, SegmentError> {
         let own = self.own_description()?;
         let waited = lock_when_free(own.fd(), REPAIR);
@@ -309,7 +314,8 @@ impl Segment {
         Ok(Turn { _own: own })
     }
 
-    /// Nobody else takes part. Locks do not outlive a boot: with somebody else there the content is of this one.
+    /// Nobody else takes part. Locks do not outlive a boot: with somebody else there the content is
+    /// of this one.
     pub(crate) fn is_alone(&self) -> bool {
         self.membership.is_alone(self.header(), self.file.as_raw_fd())
     }
@@ -344,7 +350,8 @@ impl Segment {
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
-    /// Slot and incarnation of this process, joining first if it has none (or has been forked since).
+    /// Slot and incarnation of this process, joining first if it has none (or has been forked
+    /// since).
     pub(crate) fn me(&self) -> Result<(u32, u64), SegmentError> {
         self.membership.me(self.header(), || self.own_description())
     }
@@ -354,12 +361,12 @@ impl Segment {
         super::peers::described(self.header())
     }
 
-    /// True only on proof (M4).
+    /// True only on proof (`shm` M4).
     pub(crate) fn is_dead(&self, slot: usize, incarnation: u64) -> bool {
         self.membership.is_dead(self.header(), self.file.as_raw_fd(), slot, incarnation)
     }
 
-    /// An open file description of our own (D3).
+    /// An open file description of our own (`peers` D3).
     fn own_description(&self) -> Result<Description, SegmentError> {
         let file = files::open_again(&self.file, self.path.as_deref())?;
         Description::register(file).ok_or_else(|| SegmentError::Io {
@@ -383,8 +390,9 @@ fn allocate(file: &File, bytes: usize) -> libc::c_int {
     })
 }
 
-/// Many systems let a signal interrupt an allocation, and give back what it had got so far: so it goes on in smaller and smaller steps, of which even a
-/// profiler that interrupts a thousand times a second lets one pass.
+/// Many systems let a signal interrupt an allocation, and give back what it had got so far: so it
+/// goes on in smaller and smaller steps, of which even a profiler that interrupts a thousand times
+/// a second lets one pass.
 pub(super) fn in_steps(
     bytes: usize,
     mut allocate: impl FnMut(usize, usize) -> libc::c_int,
@@ -416,7 +424,8 @@ fn unnamed(doing: &'static str) -> impl FnOnce(io::Error) -> SegmentError {
     fail(doing, Path::new(SEALED))
 }
 
-/// Compares a header with what is wanted and with its file. Returns the number of processes it has room for.
+/// Compares a header with what is wanted and with its file. Returns the number of processes it has
+/// room for.
 fn verify(
     word: &impl Fn(usize) -> u64,
     meta: &std::fs::Metadata,
@@ -437,7 +446,8 @@ fn verify(
         return Err(SegmentError::Format { found: format, wanted: newest });
     }
     require("size in bytes", AT_BYTES, meta.len())?;
-    // Owner and group are what the maker's user namespace calls them; the file itself has been asked.
+    // Owner and group are what the maker's user namespace calls them; the file itself has been
+    // asked.
     require("mode", AT_MODE, (meta.mode() & 0o7777) as u64)?;
     require("number of fields", AT_FIELDS, wanted.fields.len() as u64)?;
     for (index, (name, expected)) in wanted.fields.iter().enumerate() {

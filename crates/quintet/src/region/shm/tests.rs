@@ -171,8 +171,9 @@ fn truncated_foreign_and_linked_files_are_refused() {
     }
 }
 
-/// Creator killed midway: a file that says so, its lock free. While the lock is held it is not ready.
-/// Signals that come all the time, as a profiler's do, interrupt the allocation of a large segment and do not make it fail.
+/// Creator killed midway: a file that says so, its lock free. While the lock is held it is not
+/// ready. Signals that come all the time, as a profiler's do, interrupt the allocation of a large
+/// segment and do not make it fail.
 #[test]
 fn signals_do_not_keep_a_segment_from_being_made() {
     for (bytes, longest) in [(1, 1), (4096, 4096), (300 << 20, 5 << 20), ((1 << 30) + 5, 2 << 20)] {
@@ -191,7 +192,8 @@ fn signals_do_not_keep_a_segment_from_being_made() {
     assert_eq!(segment::in_steps(1 << 30, |_, _| libc::ENOSPC), libc::ENOSPC);
 }
 
-/// The numbers that a header has for its maker are those of the maker's user namespace: the file's own decide.
+/// The numbers that a header has for its maker are those of the maker's user namespace: the file's
+/// own decide.
 #[test]
 fn owners_are_what_the_system_says() {
     let own = Own::new("numbers");
@@ -201,7 +203,8 @@ fn owners_are_what_the_system_says() {
     own.attach().unwrap();
 }
 
-/// Two that start together: whoever finds the name finds a segment, half made or whole, never an empty file that could be anybody's.
+/// Two that start together: whoever finds the name finds a segment, half made or whole, never an
+/// empty file that could be anybody's.
 #[test]
 fn a_name_is_never_seen_empty() {
     let own = Own::new("begun");
@@ -260,7 +263,8 @@ fn no_room_is_an_error_that_names_the_remedy() {
     assert!(!own.1.exists(), "nothing is left behind");
 }
 
-/// A segment of several huge pages is usable to its last byte, in every attachment, whatever pages the system granted.
+/// A segment of several huge pages is usable to its last byte, in every attachment, whatever pages
+/// the system granted.
 #[test]
 fn large_segments_are_aligned_and_whole() {
     let own = Own::new("large");
@@ -292,7 +296,8 @@ fn another_boot_is_noticed() {
     assert!(!segment.is_from_another_boot());
 }
 
-/// Two attachments of one process are two peers; a slot that was taken anew proves its last owner dead.
+/// Two attachments of one process are two peers; a slot that was taken anew proves its last owner
+/// dead.
 #[test]
 fn peers_prove_death_only_on_evidence() {
     let own = Own::new("peers");
@@ -317,7 +322,8 @@ fn peers_prove_death_only_on_evidence() {
     assert!(first.is_dead(b.0 as usize, b.1) && !first.is_dead(c.0 as usize, c.1));
 }
 
-/// What a slot says about its owner proves nothing while the lock is held: not another pid, not another namespace.
+/// What a slot says about its owner proves nothing while the lock is held: not another pid, not
+/// another namespace.
 #[test]
 fn a_held_lock_is_alive_whatever_its_slot_says() {
     let own = Own::new("held");
@@ -331,7 +337,8 @@ fn a_held_lock_is_alive_whatever_its_slot_says() {
     }
 }
 
-/// Whoever attached before a name was removed and made anew takes a slot of the segment it has, not of the new one.
+/// Whoever attached before a name was removed and made anew takes a slot of the segment it has, not
+/// of the new one.
 #[test]
 fn attach_racing_with_remove_and_create() {
     let own = Own::new("race");

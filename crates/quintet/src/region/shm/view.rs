@@ -1,8 +1,9 @@
 //! Mapping a segment's file, in huge pages where its file system can have them.
 //!
-//! A file in memory gets small pages unless the system was told otherwise. But a range of it can be *gathered* into a huge page at any
-//! time, and every process that maps it at an address aligned to 2 MiB then sees huge pages. Random
-//! reads of a large segment are 1.5 to 2 times as fast. All of it is a favour: what the system refuses stays as it is.
+//! A file in memory gets small pages unless the system was told otherwise. But a range of it can be
+//! *gathered* into a huge page at any time, and every process that maps it at an address aligned to
+//! 2 MiB then sees huge pages. Random reads of a large segment are 1.5 to 2 times as fast. All of
+//! it is a favour: what the system refuses stays as it is.
 
 use super::super::pages::HUGE;
 use super::super::{self as region, Pages};
@@ -19,15 +20,16 @@ pub(super) fn map(file: &impl AsRawFd, bytes: usize, writable: bool) -> io::Resu
         Some(place) => (place.as_ptr().cast(), libc::MAP_FIXED),
         None => (std::ptr::null_mut(), 0),
     };
-    // SAFETY: a fresh shared mapping at an address of the system's choice, or in place of a fresh mapping of ours that spans the
-    // same pages.
+    // SAFETY: a fresh shared mapping at an address of the system's choice, or in place of a fresh
+    // mapping of ours that spans the same pages.
     let mapped = unsafe { libc::mmap(place, bytes, protection, libc::MAP_SHARED | fixed, fd, 0) };
     if mapped != libc::MAP_FAILED {
         return NonNull::new(mapped.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into());
     }
     let error = io::Error::last_os_error();
     if let Some(place) = aligned {
-        // SAFETY: made above with this size; the failed call left it as it was, and nobody knows it.
+        // SAFETY: made above with this size; the failed call left it as it was, and nobody knows
+        // it.
         unsafe { region::unmap(place, bytes, Pages::Small) };
     }
     Err(error)

@@ -50,26 +50,13 @@ impl AtomicPair {
         writable
     }
 
-    /// P6.
+    /// `pair` P4.
     pub(crate) fn store(&self, new: Words) {
         self.locked(|| {
             // ORDERING: Relaxed, under the lock.
             self.first.store(new.0, Ordering::Relaxed);
             self.second.store(new.1, Ordering::Relaxed);
         });
-    }
-
-    pub(crate) fn load_first(&self) -> u64 {
-        self.load().0
-    }
-
-    pub(crate) fn load_second(&self) -> u64 {
-        self.load().1
-    }
-
-    /// P5: the pair is `old`, or its first word is `first` already.
-    pub(crate) fn settle(&self, old: Words, first: u64) {
-        let _ = self.compare_exchange(old, (first, old.1));
     }
 
     pub(crate) fn compare_exchange(&self, old: Words, new: Words) -> Result<(), Words> {

@@ -1,14 +1,13 @@
 //! Two adjacent words that change together.
 //!
 //! **P1.** [`AtomicPair::load`] returns the two words of one moment.
-//! **P2.** [`AtomicPair::compare_exchange`] replaces both words if and only if both are as expected.
-//! **P3.** [`AtomicPair::load_first`] and [`AtomicPair::load_second`] read one word each; two calls may see two moments.
-//! **P5.** [`AtomicPair::settle`] replaces the first word of a pair that changes no more except by this very call, made by whomever:
-//! then a plain store is as good as an exchange.
-//! **P4.** Every load is Acquire, every successful exchange is AcqRel: whoever sees a pair sees what
-//! its writer did before. The partner of each load is the exchange that stored what it read.
+//! **P2.** [`AtomicPair::compare_exchange`] replaces both words if and only if both are as
+//! expected.
+//! **P3.** Every load is Acquire, every successful exchange is AcqRel: whoever sees a pair sees
+//! what its writer did before. The partner of each load is the exchange that stored what it read.
 //!
-//! **P6.** [`AtomicPair::store`] replaces both words at one moment, Release. Only where a protocol lets nobody else change the pair meanwhile.
+//! **P4.** [`AtomicPair::store`] replaces both words at one moment, Release. Only where a protocol
+//! lets nobody else change the pair meanwhile.
 //!
 //! The address is 16-byte aligned, and all bytes zero is a valid pair (0, 0).
 //!
@@ -19,35 +18,11 @@
 //! | ThreadSanitizer, Miri | a spin lock beside the words, which both tools understand |
 //! | loom, shuttle | one atomic word that names an interned pair, so that a pair is a single access |
 //!
-//! This file is the only place where accesses of two sizes may meet; that is why they are assembly there.
+//! This file is the only place where accesses of two sizes may meet; that is why they are assembly
+//! there.
 
 /// Both words of a pair.
 pub(crate) type Words = (u64, u64);
-
-/// The first of adjacent pairs whose first word is `word` plus `STEP` times its index. Each word is loaded once (P3, P4), and no branch
-/// depends on them.
-#[inline(always)]
-pub(crate) fn find<const N: usize, const STEP: u64>(
-    pairs: &[AtomicPair; N],
-    word: u64,
-) -> Option<&AtomicPair> {
-    #[cfg(all(
-        target_arch = "x86_64",
-        not(any(quintet_loom, quintet_shuttle, quintet_tsan, miri))
-    ))]
-    if N == 4 {
-        // SAFETY: four pairs.
-        let found = unsafe { x86::find_of_four::<STEP>(&raw const pairs[0], word) };
-        // SAFETY: null, or one of them.
-        return unsafe { found.as_ref() };
-    }
-    let sought = |index: usize| word.wrapping_add(index as u64 * STEP);
-    pairs
-        .iter()
-        .enumerate()
-        .find(|(index, pair)| pair.load_first() == sought(*index))
-        .map(|(_, pair)| pair)
-}
 
 /// Which of two pairs has the word that was sought.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,8 +59,8 @@ impl Selected {
     }
 }
 
-/// [`Selected::of`] two neighbours, the first loaded before the second (P1, P4). No branch depends on their words: where both are as
-/// likely, half of all predictions would fail.
+/// [`Selected::of`] two neighbours, the first loaded before the second (P1, P4). No branch depends
+/// on their words: where both are as likely, half of all predictions would fail.
 #[inline(always)]
 #[cfg_attr(test, allow(dead_code))] // tests let things happen between the two loads
 pub(crate) fn select(pairs: &[AtomicPair; 2], mask: u64, word: u64) -> Selected {
@@ -125,7 +100,7 @@ mod model;
 
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]
 mod tests {
-    use super::{AtomicPair, Selected, find, select};
+    use super::{AtomicPair, Selected, select};
 
     #[test]
     fn selects_the_pair_with_the_word() {
@@ -144,32 +119,19 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_first_pair_with_its_own_word() {
-        let pairs = [7, 16, 23, 0].map(|first| AtomicPair::new(first, first + 1));
-        let found = |word| find::<4, 8>(&pairs, word).map(AtomicPair::load);
-        assert_eq!(found(7), Some((7, 8)), "index 0 wins over index 2");
-        assert_eq!(found(8), Some((16, 17)));
-        assert_eq!(found(0u64.wrapping_sub(24)), Some((0, 1)), "sums wrap around");
-        assert_eq!(found(16), None, "the word of index 1 counts at index 1 only");
-        let two = [5, 9].map(|first| AtomicPair::new(first, 0));
-        assert_eq!(find::<2, 4>(&two, 5).map(AtomicPair::load_first), Some(5));
-        assert!(find::<2, 4>(&two, 9).is_none());
-    }
-
-    #[test]
     fn exchange_needs_both_words() {
         let pair = AtomicPair::new(1, 2);
         assert_eq!(pair.load(), (1, 2));
         assert_eq!(pair.compare_exchange((1, 3), (9, 9)), Err((1, 2)));
         assert_eq!(pair.compare_exchange((3, 2), (9, 9)), Err((1, 2)));
         assert_eq!(pair.compare_exchange((1, 2), (u64::MAX, 7)), Ok(()));
-        assert_eq!((pair.load_first(), pair.load_second()), (u64::MAX, 7));
+        assert_eq!(pair.load(), (u64::MAX, 7));
         pair.store((8, u64::MAX));
         assert_eq!(pair.load(), (8, u64::MAX));
         assert!(AtomicPair::supported());
     }
 
-    /// A single storer, as the rule demands; whoever loads sees both words of one store (P6).
+    /// A single storer, as the rule demands; whoever loads sees both words of one store (P4).
     #[test]
     fn stores_are_never_torn() {
         let pair = AtomicPair::new(0, !0);
@@ -213,11 +175,9 @@ mod loom_tests {
     use super::AtomicPair;
     use crate::sync::{Arc, thread};
 
-    /// What a pair publishes is seen by whoever loads it (P4), and two single loads may be of two moments (P3).
+    /// What a pair publishes is seen by whoever loads it (P3).
     #[test]
-    fn loom_pair_publishes_and_may_be_read_torn() {
-        use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-        static TORN: AtomicBool = AtomicBool::new(false);
+    fn loom_pair_publishes() {
         loom::model(|| {
             let pair = Arc::new(AtomicPair::new(0, 0));
             let data = Arc::new(crate::sync::AtomicU64::new(0));
@@ -226,16 +186,12 @@ mod loom_tests {
                 other_data.store(5, crate::sync::Ordering::Relaxed);
                 other_pair.compare_exchange((0, 0), (1, 1)).unwrap();
             });
-            let (first, second) = (pair.load_first(), pair.load_second());
-            assert!(first <= second, "a later load never sees an earlier moment");
-            if first != second {
-                TORN.store(true, Relaxed);
-            }
-            if pair.load() == (1, 1) {
+            let words = pair.load();
+            assert!(words == (0, 0) || words == (1, 1), "torn");
+            if words == (1, 1) {
                 assert_eq!(data.load(crate::sync::Ordering::Relaxed), 5);
             }
             writer.join().unwrap();
         });
-        assert!(TORN.load(Relaxed), "the model must be able to tear");
     }
 }

@@ -53,22 +53,9 @@ impl AtomicPair {
         false
     }
 
-    /// P6.
+    /// `pair` P4.
     pub(crate) fn store(&self, new: Words) {
         self.0.store(name(new), Ordering::Release);
-    }
-
-    pub(crate) fn load_first(&self) -> u64 {
-        self.load().0
-    }
-
-    pub(crate) fn load_second(&self) -> u64 {
-        self.load().1
-    }
-
-    /// P5: the pair is `old`, or its first word is `first` already.
-    pub(crate) fn settle(&self, old: Words, first: u64) {
-        let _ = self.compare_exchange(old, (first, old.1));
     }
 
     pub(crate) fn compare_exchange(&self, old: Words, new: Words) -> Result<(), Words> {

@@ -35,25 +35,10 @@ impl AtomicPair {
         AtomicU128::is_lock_free() && writable
     }
 
-    /// P6.
+    /// `pair` P4.
     #[inline(always)]
     pub(crate) fn store(&self, new: Words) {
         self.0.store(join(new), Ordering::Release);
-    }
-
-    #[inline(always)]
-    pub(crate) fn load_first(&self) -> u64 {
-        self.load().0
-    }
-
-    #[inline(always)]
-    pub(crate) fn load_second(&self) -> u64 {
-        self.load().1
-    }
-
-    /// P5: the pair is `old`, or its first word is `first` already.
-    pub(crate) fn settle(&self, old: Words, first: u64) {
-        let _ = self.compare_exchange(old, (first, old.1));
     }
 
     #[inline(always)]

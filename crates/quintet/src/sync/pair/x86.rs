@@ -13,47 +13,8 @@ pub(crate) struct AtomicPair(UnsafeCell<[u64; 2]>);
 // SAFETY: all shared access goes through the atomic instructions below.
 unsafe impl Sync for AtomicPair {}
 
-/// See [`find`](super::find); null if there is none.
-///
-/// # Safety
-/// Four pairs are there.
-#[inline(always)]
-pub(super) unsafe fn find_of_four<const STEP: u64>(
-    pairs: *const AtomicPair,
-    word: u64,
-) -> *const AtomicPair {
-    let found: *const AtomicPair;
-    // SAFETY: the places are valid and aligned. ORDERING: Acquire, as in `load_vector`.
-    unsafe {
-        asm!(
-            "xor {found:e}, {found:e}",
-            "lea {sought}, [{word} + 3 * {step}]",
-            "cmp qword ptr [{pairs} + 48], {sought}",
-            "lea {place}, [{pairs} + 48]",
-            "cmove {found}, {place}",
-            "lea {sought}, [{word} + 2 * {step}]",
-            "cmp qword ptr [{pairs} + 32], {sought}",
-            "lea {place}, [{pairs} + 32]",
-            "cmove {found}, {place}",
-            "lea {sought}, [{word} + {step}]",
-            "cmp qword ptr [{pairs} + 16], {sought}",
-            "lea {place}, [{pairs} + 16]",
-            "cmove {found}, {place}",
-            "cmp qword ptr [{pairs}], {word}",
-            "cmove {found}, {pairs}",
-            found = out(reg) found,
-            sought = out(reg) _,
-            place = out(reg) _,
-            pairs = in(reg) pairs,
-            word = in(reg) word,
-            step = const STEP,
-            options(nostack),
-        );
-    }
-    found
-}
-
-/// 0: not asked yet, 1: an aligned 16-byte vector access is one access, 2: it is not. Cheaper to ask than the standard library's answer.
+/// 0: not asked yet, 1: an aligned 16-byte vector access is one access, 2: it is not. Cheaper to
+/// ask than the standard library's answer.
 static VECTOR_LOADS: AtomicU32 = AtomicU32::new(0);
 
 #[inline(always)]
@@ -131,9 +92,10 @@ impl AtomicPair {
     #[inline(always)]
     fn load_vector(&self) -> Words {
         let both: __m128i;
-        // SAFETY: the place is valid and 16-byte aligned; with AVX an aligned 16-byte load is one access (P1).
-        // ORDERING: every x86 load is Acquire, and the block, which may touch any memory as far as the
-        // compiler knows, keeps later accesses behind it (P4).
+        // SAFETY: the place is valid and 16-byte aligned; with AVX an aligned 16-byte load is one
+        // access (`pair` P1).
+        // ORDERING: every x86 load is Acquire, and the block, which may touch any memory as far as
+        // the compiler knows, keeps later accesses behind it (`pair` P3).
         unsafe {
             asm!("movdqa {both}, xmmword ptr [{place}]", both = out(xmm_reg) both,
                  place = in(reg) self.0.get(), options(nostack, preserves_flags));
@@ -143,14 +105,15 @@ impl AtomicPair {
         (first, second)
     }
 
-    /// P6.
+    /// `pair` P4.
     #[inline(always)]
     pub(crate) fn store(&self, new: Words) {
         if has_vector_loads() {
             // SAFETY: both types are 16 bytes without invalid values.
             let both: __m128i = unsafe { std::mem::transmute([new.0, new.1]) };
-            // SAFETY: the place is valid, writable and 16-byte aligned; with AVX an aligned 16-byte store is one
-            // access. ORDERING: every x86 store is Release, and the compiler keeps earlier accesses before the block.
+            // SAFETY: the place is valid, writable and 16-byte aligned; with AVX an aligned 16-byte
+            // store is one access. ORDERING: every x86 store is Release, and the compiler keeps
+            // earlier accesses before the block.
             unsafe {
                 asm!("movdqa xmmword ptr [{place}], {both}", both = in(xmm_reg) both,
                      place = in(reg) self.0.get(), options(nostack, preserves_flags));
@@ -177,46 +140,14 @@ impl AtomicPair {
     }
 
     #[inline(always)]
-    pub(crate) fn load_first(&self) -> u64 {
-        let word: u64;
-        // SAFETY: the place is valid and aligned. ORDERING: Acquire, as in `load_vector`.
-        unsafe {
-            asm!("mov {word}, qword ptr [{place}]", word = out(reg) word,
-                 place = in(reg) self.0.get(), options(nostack, preserves_flags));
-        }
-        word
-    }
-
-    #[inline(always)]
-    pub(crate) fn load_second(&self) -> u64 {
-        let word: u64;
-        // SAFETY: the place is valid and aligned. ORDERING: Acquire, as in `load_vector`.
-        unsafe {
-            asm!("mov {word}, qword ptr [{place} + 8]", word = out(reg) word,
-                 place = in(reg) self.0.get(), options(nostack, preserves_flags));
-        }
-        word
-    }
-
-    /// P5: the pair is `old`, or its first word is `first` already.
-    #[inline(always)]
-    pub(crate) fn settle(&self, _old: Words, first: u64) {
-        // SAFETY: the place is valid, writable and aligned. ORDERING: every x86 store is Release, and the
-        // compiler keeps earlier accesses before the block.
-        unsafe {
-            asm!("mov qword ptr [{place}], {first}", place = in(reg) self.0.get(), first = in(reg) first,
-                 options(nostack, preserves_flags));
-        }
-    }
-
-    #[inline(always)]
     pub(crate) fn compare_exchange(&self, old: Words, new: Words) -> Result<(), Words> {
         let (found_first, found_second): (u64, u64);
         let done: u64;
-        // SAFETY: the place is valid, writable and 16-byte aligned. rbx is reserved by the compiler, so the new
-        // first word is swapped in and out around the instruction; flags are clobbered, as declared. Registers
-        // are named one by one: a free choice may fall on rbx, which is not what it was in between.
-        // ORDERING: a locked instruction is a full barrier (P4).
+        // SAFETY: the place is valid, writable and 16-byte aligned. rbx is reserved by the
+        // compiler, so the new first word is swapped in and out around the instruction; flags are
+        // clobbered, as declared. Registers are named one by one: a free choice may fall on rbx,
+        // which is not what it was in between.
+        // ORDERING: a locked instruction is a full barrier (`pair` P3).
         unsafe {
             asm!(
                 "xchg rsi, rbx",

@@ -1,8 +1,10 @@
 //! Wakes tasks after a nap, for whatever runtime they have.
 //!
-//! **A1.** One thread per cache naps as long as somebody has asked to be woken, wakes all of them, and ends when nobody has.
-//! **A2.** A forked child has no such thread: it starts one of its own. If the lock was held at the moment of the fork, nobody will ever give it back;
-//! then a task is woken at once, and looks again without a nap.
+//! **A1.** One thread per cache naps as long as somebody has asked to be woken, wakes all of them,
+//! and ends when nobody has.
+//! **A2.** A forked child has no such thread: it starts one of its own. If the lock was held at the
+//! moment of the fork, nobody will ever give it back; then a task is woken at once, and looks again
+//! without a nap.
 
 use crate::sync::{Arc, Mutex, fork, thread};
 use std::future::Future;

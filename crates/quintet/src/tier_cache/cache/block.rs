@@ -78,7 +78,8 @@ impl<'a> Block<'a> {
 
     #[inline(always)]
     fn load(self, at: usize) -> u64 {
-        // ORDERING: Relaxed: certified by the generation on both sides, or read under the control word.
+        // ORDERING: Relaxed: certified by the generation on both sides, or read under the control
+        // word.
         self.0[at].load(Ordering::Relaxed)
     }
 
@@ -128,7 +129,8 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The payload of an entry, piece by piece. Every index is checked; a chain that ends early ends the walk.
+/// The payload of an entry, piece by piece. Every index is checked; a chain that ends early ends
+/// the walk.
 pub(super) struct Pieces<'a> {
     memory: Memory<'a>,
     words: &'a [AtomicU64],

@@ -47,7 +47,8 @@ const BLOCK: usize = 128;
 /// Values are short up to here; longer ones have about so many blocks.
 const SHORT: usize = 1 << 20;
 const MANY: usize = SHORT / BLOCK;
-/// Handles and processes that were not chosen take at most this part of the capacity, and are at least and at most so many.
+/// Handles and processes that were not chosen take at most this part of the capacity, and are at
+/// least and at most so many.
 const SHARE: usize = 32;
 const FEWEST: usize = 4;
 const MOST: usize = 4096;
@@ -55,14 +56,15 @@ const MOST: usize = 4096;
 const SPACES_SHARE: usize = 64;
 
 impl CacheBuilder {
-    /// Bytes of the segment at most, all told: 64 MiB by default. An entry with a key of 16 and a value of 64 bytes takes about 180.
+    /// Bytes of the segment at most, all told: 64 MiB by default. An entry with a key of 16 and a
+    /// value of 64 bytes takes about 180.
     pub fn capacity(mut self, bytes: usize) -> Self {
         self.capacity = Some(bytes);
         self
     }
 
-    /// Chooses a capacity with room for so many entries of these lengths, and, unless they were chosen before, blocks that hold them in few
-    /// bytes.
+    /// Chooses a capacity with room for so many entries of these lengths, and, unless they were
+    /// chosen before, blocks that hold them in few bytes.
     pub fn for_entries(mut self, entries: usize, key: usize, value: usize) -> Self {
         let sizes = [128, 256, 512, 1024, 2048, 4096];
         let tried: Vec<(usize, usize)> = match self.block {
@@ -75,15 +77,18 @@ impl CacheBuilder {
         let chosen = tried.iter().rev().find(|(_, bytes)| *bytes <= most);
         (self.usual, self.capacity) = (chosen.map(|(block, _)| *block), Some(usize::MAX));
         if let Some((_, bytes)) = chosen.filter(|(_, bytes)| *bytes < usize::MAX) {
-            // Handles and namespaces that were not chosen grow with the capacity: a 21st of it in all, and a page for rounding.
+            // Handles and namespaces that were not chosen grow with the capacity: a 21st of it in
+            // all, and a page for rounding.
             self.capacity = Some(bytes.saturating_add(bytes / 20 + (1 << 16)));
         }
         self
     }
 
-    /// Bytes of a cache with so many entries of these lengths, in blocks of this size: beyond all bounds if none can be.
+    /// Bytes of a cache with so many entries of these lengths, in blocks of this size: beyond all
+    /// bounds if none can be.
     fn bytes_for(&self, block: usize, entries: usize, key: usize, value: usize) -> usize {
-        // A block that is out of range is refused when the cache is made, and so is a capacity beyond all bounds.
+        // A block that is out of range is refused when the cache is made, and so is a capacity
+        // beyond all bounds.
         let block_words = (block / 8).clamp(16, 512) as u32;
         let each = Sizes { block_words, ..self.empty(0) };
         let blocks = entries.saturating_mul(each.blocks_for(key, value)).max(64);
@@ -99,57 +104,67 @@ impl CacheBuilder {
         self
     }
 
-    /// Bytes of a block, a power of two from 128 to 4096. Entries take whole blocks. A value of many blocks is stored faster the fewer
-    /// there are: of 32 MiB in a sixth of the time if the blocks have 4096 bytes instead of 128, within twice that of a plain copy.
+    /// Bytes of a block, a power of two from 128 to 4096. Entries take whole blocks. A value of
+    /// many blocks is stored faster the fewer there are: of 32 MiB in a sixth of the time if the
+    /// blocks have 4096 bytes instead of 128, within twice that of a plain copy.
     ///
-    /// By default 128; where the longest value was chosen and is longer than 1 MiB as many as make about 8192 blocks of it, so that 32 MiB
-    /// give 4096. [`CacheBuilder::for_entries`] chooses by the entries it is told of.
+    /// By default 128; where the longest value was chosen and is longer than 1 MiB as many as make
+    /// about 8192 blocks of it, so that 32 MiB give 4096. [`CacheBuilder::for_entries`] chooses by
+    /// the entries it is told of.
     pub fn block(mut self, bytes: usize) -> Self {
         self.block = Some(bytes);
         self
     }
 
-    /// Handles that can write at once, in all processes, 1 to 8192. By default as many as a 32nd of the capacity holds with as many processes, up to 4096.
-    /// Readers need none.
+    /// Handles that can write at once, in all processes, 1 to 8192. By default as many as a 32nd of
+    /// the capacity holds with as many processes, up to 4096. Readers need none.
     pub fn handles(mut self, seats: u32) -> Self {
         self.seats = Some(seats);
         self
     }
 
-    /// Processes that can have handles at once, 1 to 8192, rounded up to a multiple of 64: by default as for [`CacheBuilder::handles`].
+    /// Processes that can have handles at once, 1 to 8192, rounded up to a multiple of 64: by
+    /// default as for [`CacheBuilder::handles`].
     pub fn processes(mut self, processes: u32) -> Self {
         self.processes = Some(processes);
         self
     }
 
-    /// Namespaces there can be beside the unnamed one, up to 65,535, each for 128 bytes: by default as many as a 64th of the capacity holds.
+    /// Namespaces there can be beside the unnamed one, up to 65,535, each for 128 bytes: by default
+    /// as many as a 64th of the capacity holds.
     pub fn namespaces(mut self, most: u32) -> Self {
         self.spaces = Some(most);
         self
     }
 
-    /// Nothing is ever evicted: a set that finds no room returns [`CacheError::Full`](super::CacheError::Full).
+    /// Nothing is ever evicted: a set that finds no room returns
+    /// [`CacheError::Full`](super::CacheError::Full).
     pub fn no_evict(mut self) -> Self {
         self.no_evict = true;
         self
     }
 
-    /// Every access counts for recency, not only the first in a 128th of the cache's turnover. For small caches whose hits are
-    /// few: each access stores to a word all processes share. Under a [`Policy`] that counts uses, every store counts, and hits store nothing more.
+    /// Every access counts for recency, not only the first in a 128th of the cache's turnover. For
+    /// small caches whose hits are few: each access stores to a word all processes share. Under a
+    /// [`Policy`] that counts uses, every store counts, and hits store nothing more.
     pub fn exact_recency(mut self) -> Self {
         self.exact = true;
         self
     }
 
-    /// Every entry has a sum (CRC-32C) over its key, its value and where it belongs, which every lookup verifies: what was damaged in memory or in the
-    /// file is [`CacheError::Corrupt`](super::CacheError::Corrupt), not a wrong value. Takes 8 bytes per block, and gets take longer.
+    /// Every entry has a sum (CRC-32C) over its key, its value and where it belongs, which every
+    /// lookup verifies: what was damaged in memory or in the file is
+    /// [`CacheError::Corrupt`](super::CacheError::Corrupt), not a wrong value. Takes 8 bytes per
+    /// block, and gets take longer.
     pub fn checksums(mut self) -> Self {
         self.sums = true;
         self
     }
 
-    /// Tiers by age, 1 (the default) to 4. An entry comes into the first; the oldest of a tier that has its share of the cache move down, without their
-    /// bytes; what leaves the cache leaves from the last. All lookups search from young to old. Each tier can be watched and evicted from by itself.
+    /// Tiers by age, 1 (the default) to 4. An entry comes into the first; the oldest of a tier that
+    /// has its share of the cache move down, without their bytes; what leaves the cache leaves from
+    /// the last. All lookups search from young to old. Each tier can be watched and evicted from by
+    /// itself.
     pub fn tiers(mut self, tiers: u32) -> Self {
         self.tiers = Some(tiers);
         self
@@ -167,8 +182,9 @@ impl CacheBuilder {
         self
     }
 
-    /// Accounts are kept of what each namespace and each process has in the cache, so that they can be held to quotas
-    /// ([`TierCache::set_quota`]). Takes 8 bytes per block and 64 per namespace and process, and stores take a little longer.
+    /// Accounts are kept of what each namespace and each process has in the cache, so that they can
+    /// be held to quotas ([`TierCache::set_quota`]). Takes 8 bytes per block and 64 per namespace
+    /// and process, and stores take a little longer.
     ///
     /// ```
     /// use quintet::cache::{Quota, TierCache};
@@ -184,7 +200,8 @@ impl CacheBuilder {
         self
     }
 
-    /// Values can be leased, that is read where they lie ([`Handle::lease`](super::Handle::lease)); stores take a little longer.
+    /// Values can be leased, that is read where they lie ([`Handle::lease`](super::Handle::lease));
+    /// stores take a little longer.
     pub fn leases(mut self) -> Self {
         self.leases = true;
         self
@@ -196,14 +213,15 @@ impl CacheBuilder {
         self
     }
 
-    /// A cache that is there will do, of whatever sizes and rights: what is asked for here only counts for a new one.
+    /// A cache that is there will do, of whatever sizes and rights: what is asked for here only
+    /// counts for a new one.
     pub fn any_size(mut self) -> Self {
         self.any_size = true;
         self
     }
 
-    /// A cache that is there will do, whoever made it. Otherwise it must be this user's own or root's: anybody can make a cache of any name, and
-    /// whoever made it can change what is in it.
+    /// A cache that is there will do, whoever made it. Otherwise it must be this user's own or
+    /// root's: anybody can make a cache of any name, and whoever made it can change what is in it.
     pub fn any_owner(mut self) -> Self {
         self.any_owner = true;
         self
@@ -265,7 +283,8 @@ impl CacheBuilder {
         self
     }
 
-    /// What a lookup finds in the store is kept in memory, as far as there is room.
+    /// What a lookup finds in the store is kept in memory, as far as there is room. Of all who miss
+    /// a key at the same time one asks the store then, and the others wait for it.
     pub fn keep_found(mut self) -> Self {
         self.stored.0 |= Stored::KEEPS;
         self
@@ -398,16 +417,19 @@ impl CacheBuilder {
         TierCache::open(place, true, self.any_owner, &self.recipe)
     }
 
-    /// Attaches to a cache that is there to read only, of whatever sizes: the memory is mapped without the right to write.
+    /// Attaches to a cache that is there to read only, of whatever sizes: the memory is mapped
+    /// without the right to write.
     pub fn attach_read_only(&self, place: &Place) -> Result<TierCache, OpenError> {
         TierCache::open(place, false, self.any_owner, &self.recipe)
     }
 
-    /// Attaches to the cache that is there, or makes it. Waits for as long as somebody alive is making it. One that is there must have the sizes
-    /// and rights that were asked for here, unless any will do ([`CacheBuilder::any_size`]).
+    /// Attaches to the cache that is there, or makes it. Waits for as long as somebody alive is
+    /// making it. One that is there must have the sizes and rights that were asked for here, unless
+    /// any will do ([`CacheBuilder::any_size`]).
     pub fn create_or_attach(&self, place: &Place) -> Result<TierCache, OpenError> {
         use SegmentError::{Abandoned, Exists, NotFound, NotReady};
-        // Somebody may make and remove it all the time: then there is an end to it. Waiting for a creator is none of these turns.
+        // Somebody may make and remove it all the time: then there is an end to it. Waiting for a
+        // creator is none of these turns.
         let mut turns = 0;
         loop {
             let error = match self.attach(place) {
@@ -478,7 +500,8 @@ impl CacheBuilder {
     }
 }
 
-/// Two cells per block, so that practically no entry has to leave for its bucket's sake; each tier has its share of them.
+/// Two cells per block, so that practically no entry has to leave for its bucket's sake; each tier
+/// has its share of them.
 fn with_buckets(sizes: Sizes) -> Sizes {
     Sizes { buckets: sizes.blocks.div_ceil(sizes.tiers), ..sizes }
 }

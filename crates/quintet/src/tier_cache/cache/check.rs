@@ -15,6 +15,7 @@
 use super::TierCache;
 use super::block::{Block, Meta, Pieces, chain};
 use super::read::Target;
+use super::stored::LAST_BATCH;
 use super::view::{Age, View};
 use crate::sync::Ordering;
 use crate::tier_cache::check::{home_of, residue};
@@ -35,8 +36,13 @@ pub struct CheckReport {
 }
 
 impl TierCache {
-    /// Verifies every invariant. Nobody may write meanwhile; [`TierCache::recover`] first if peers died.
+    /// Verifies every invariant. Nobody may write meanwhile; [`TierCache::recover`] first if peers
+    /// died.
     pub fn check(&self) -> Result<CheckReport, String> {
+        // What puts entries into the store writes too. It begins again when it is needed.
+        if !self.writer.end(LAST_BATCH) {
+            return Err("the store takes too long".into());
+        }
         self.rest();
         let (view, map) = (self.view(), self.map());
         residue(&map)?;
@@ -102,7 +108,8 @@ impl View<'_> {
         }
         let generation = block.next_and_space().1;
         if generation != self.space_generation(meta.space()) {
-            // Outlived. Its namespace may have been removed and another one have its number: then its keys are hashed otherwise.
+            // Outlived. Its namespace may have been removed and another one have its number: then
+            // its keys are hashed otherwise.
             return Ok(None);
         }
         let input = self.input(self.space_of(meta.space()), &key);

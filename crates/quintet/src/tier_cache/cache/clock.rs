@@ -1,19 +1,24 @@
 //! Time: milliseconds of the wall clock that never go back, and the ticks of recency.
 //!
-//! Expiry is measured by the wall clock, from the creation of the segment on: it counts while the machine is suspended or off, and means the same in every
-//! namespace. Somebody can set that clock back; so the segment keeps a *floor*, a moment that has been. Recency has a clock of its own, which counts insertions: it
-//! moves on once for every 128th part of the blocks that was filled, and once in a *span* of eight seconds while the cache is used, so that
-//! a hit seldom has to store anything.
+//! Expiry is measured by the wall clock, from the creation of the segment on: it counts while the
+//! machine is suspended or off, and means the same in every namespace. Somebody can set that clock
+//! back; so the segment keeps a *floor*, a moment that has been. Recency has a clock of its own,
+//! which counts insertions: it moves on once for every 128th part of the blocks that was filled,
+//! and once in a *span* of eight seconds while the cache is used, so that a hit seldom has to store
+//! anything.
 //!
-//! **T0.** The segment's time is the wall clock's, or the floor if that is later. The floor only rises (an atomic maximum): to the present at each look at the clock that finds it
-//! a second behind, and whenever something is found expired, before that is told. So a clock that is set back freezes time where it was, up to a second, until it has caught up, and what was
-//! found expired once stays expired. Who may only read raises nothing.
-//! **T1.** Whoever notices first that a new span has begun moves the ticks on and *marks* the moment: (span, tick). What carries that tick or an
-//! earlier one was not used after that span.
-//! **T2.** Of every power of two of spans, sixteen marks are kept: how long an entry was not used is known up to a seventh (a mark of the
-//! next power may be needed one part in sixteen early).
-//! **T3.** A handle looks at the clock after so many operations as it makes in some ten milliseconds, 64 at most. One that has been idle
-//! may stamp so many uses with the tick of its last look, as if they had happened then.
+//! **T0.** The segment's time is the wall clock's, or the floor if that is later. The floor only
+//! rises (an atomic maximum): to the present at each look at the clock that finds it a second
+//! behind, and whenever something is found expired, before that is told. So a clock that is set
+//! back freezes time where it was, up to a second, until it has caught up, and what was found
+//! expired once stays expired. Who may only read raises nothing.
+//! **T1.** Whoever notices first that a new span has begun moves the ticks on and *marks* the
+//! moment: (span, tick). What carries that tick or an earlier one was not used after that span.
+//! **T2.** Of every power of two of spans, sixteen marks are kept: how long an entry was not used
+//! is known up to a seventh (a mark of the next power may be needed one part in sixteen early).
+//! **T3.** A handle looks at the clock after so many operations as it makes in some ten
+//! milliseconds, 64 at most. One that has been idle may stamp so many uses with the tick of its
+//! last look, as if they had happened then.
 
 use super::handle::Handle;
 use super::layout::{MARK_LEVELS, MARKS, MAX_EXPIRY};
@@ -64,7 +69,8 @@ impl View<'_> {
     fn moment(&self, wall: u64) -> u64 {
         // ORDERING: Relaxed: written before the segment could be attached to.
         let since = wall.saturating_sub(self.created.load(Ordering::Relaxed));
-        // ORDERING: Relaxed: a maximum that only rises; an older one delays an expiry, and each thread sees its own.
+        // ORDERING: Relaxed: a maximum that only rises; an older one delays an expiry, and each
+        // thread sees its own.
         since.max(self.global(Global::Floor).load(Ordering::Relaxed)).max(1)
     }
 
@@ -112,7 +118,8 @@ impl View<'_> {
         }
     }
 
-    /// An insertion of a handle that had made `before` of them. Moves the clock of recency on when it is time.
+    /// An insertion of a handle that had made `before` of them. Moves the clock of recency on when
+    /// it is time.
     pub(super) fn count_insertion(&self, before: u64) {
         let pace = self.sizes.pace.max(1) as u64;
         if before % pace == pace - 1 {
@@ -180,7 +187,8 @@ impl View<'_> {
         }
     }
 
-    /// What carries this tick or an earlier one was not used in the last `ms` milliseconds (T1). `None` if no mark is old enough.
+    /// What carries this tick or an earlier one was not used in the last `ms` milliseconds (T1).
+    /// `None` if no mark is old enough.
     pub(super) fn tick_before(&self, ms: u64) -> Option<u32> {
         let before = self.now().saturating_sub(ms) / SPAN_MS;
         // ORDERING: Relaxed: hints.
@@ -191,7 +199,8 @@ impl View<'_> {
 }
 
 impl View<'_> {
-    /// What was used so many ticks ago was used after this time before now, as the marks say. Nothing is older than the cache.
+    /// What was used so many ticks ago was used after this time before now, as the marks say.
+    /// Nothing is older than the cache.
     pub(super) fn unused_at_most(&self, ticks: u32) -> Duration {
         // ORDERING: Relaxed: hints.
         let marks = self.marks.iter().map(|place| Mark::of(place.load(Ordering::Relaxed)));
@@ -200,7 +209,8 @@ impl View<'_> {
         self.since_span(last.map_or(0, |mark| mark.span as u64))
     }
 
-    /// What was used so many ticks ago was not used since this time before now; zero if it may have been just now.
+    /// What was used so many ticks ago was not used since this time before now; zero if it may have
+    /// been just now.
     pub(super) fn unused_at_least(&self, ticks: u32) -> Duration {
         // ORDERING: Relaxed: hints.
         let marks = self.marks.iter().map(|place| Mark::of(place.load(Ordering::Relaxed)));
@@ -235,9 +245,10 @@ impl Watch {
         Self { left: 1, stride: 1, looked: 0 }
     }
 
-    /// The second of the last look.
-    pub(super) fn second(&self) -> u32 {
-        (self.looked / 1000) as u32
+    /// As if it had not looked for so long, and would not for some operations.
+    #[cfg(test)]
+    pub(super) fn idle(&mut self, ms: u64) {
+        (self.left, self.looked) = (64, Segment::wall_ms() - ms);
     }
 
     fn look(&mut self, now: u64) {

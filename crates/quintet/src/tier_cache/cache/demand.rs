@@ -1,4 +1,5 @@
-//! Evictions that somebody asks for: the oldest, the unused, those of one bucket. What leaves is returned, and goes to the sink if there is one.
+//! Evictions that somebody asks for: the oldest, the unused, those of one bucket. What leaves is
+//! returned, and goes to the sink if there is one.
 
 use super::error::CacheError;
 use super::handle::Handle;
@@ -25,7 +26,8 @@ impl View<'_> {
         used.map_or(0, |used| self.tick().wrapping_sub(used))
     }
 
-    /// Entries that were not used for at least so many ticks, the oldest first, at most `most`; of one tier, if that is given.
+    /// Entries that were not used for at least so many ticks, the oldest first, at most `most`; of
+    /// one tier, if that is given.
     pub(super) fn unused_for(&self, tier: Option<usize>, ticks: u32, most: usize) -> Vec<Link> {
         let now = self.tick();
         let mut found = Vec::new();
@@ -45,7 +47,8 @@ impl View<'_> {
 }
 
 impl View<'_> {
-    /// What was not used for so long was not used for so many ticks. `None` if nothing is known of that time.
+    /// What was not used for so long was not used for so many ticks. `None` if nothing is known of
+    /// that time.
     pub(super) fn ticks_unused(&self, time: Duration) -> Option<u32> {
         self.mark_time();
         let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -63,8 +66,10 @@ impl Handle<'_> {
         if self.spares() { Err(CacheError::Full) } else { Ok(()) }
     }
 
-    /// Evicts up to `most` entries of the oldest tier first, in the order of the cache's [`Policy`](super::Policy), and returns them. They go to the sink as well, if there is one.
-    /// A cache that never evicts refuses with [`CacheError::Full`]. Never more leave at once than the cache has blocks, whatever is added meanwhile.
+    /// Evicts up to `most` entries of the oldest tier first, in the order of the cache's
+    /// [`Policy`](super::Policy), and returns them. They go to the sink as well, if there is one. A
+    /// cache that never evicts refuses with [`CacheError::Full`]. Never more leave at once than the
+    /// cache has blocks, whatever is added meanwhile.
     pub fn evict_oldest(&mut self, most: usize) -> Result<Vec<Departed>, CacheError> {
         self.evict_oldest_of(None, most)
     }
@@ -106,10 +111,12 @@ impl Handle<'_> {
         Ok(gone)
     }
 
-    /// Evicts up to `most` entries that were not used for at least `time`, the oldest first, and returns them. How long an entry was not used is known up
-    /// to sixteen seconds or a seventh of the time, whichever is longer: some that are just over it stay. A handle that was idle may take up to
-    /// 64 uses for as old as its last one before it looks at the clock again. With [`Duration::ZERO`] every entry counts.
-    /// Where the policy counts uses instead of noting when they were, the time since an entry was stored counts.
+    /// Evicts up to `most` entries that were not used for at least `time`, the oldest first, and
+    /// returns them. How long an entry was not used is known up to sixteen seconds or a seventh of
+    /// the time, whichever is longer: some that are just over it stay. A handle that was idle may
+    /// take up to 64 uses for as old as its last one before it looks at the clock again. With
+    /// [`Duration::ZERO`] every entry counts. Where the policy counts uses instead of noting when
+    /// they were, the time since an entry was stored counts.
     pub fn evict_unused(
         &mut self,
         time: Duration,
@@ -144,7 +151,8 @@ impl Handle<'_> {
         self.put_out_all(&links)
     }
 
-    /// Evicts up to `most` entries of the bucket that a key falls into, whether that is there or not, the least recently used first, and returns them.
+    /// Evicts up to `most` entries of the bucket that a key falls into, whether that is there or
+    /// not, the least recently used first, and returns them.
     pub fn evict_bucket_of(
         &mut self,
         key: impl AsRef<[u8]>,

@@ -43,7 +43,8 @@ pub enum CacheError {
     Nested,
     /// The sink refused an entry, which therefore stays.
     Sink(String),
-    /// There is no room, and this process could not open the store that entries would go to, for this reason.
+    /// There is no room, and this process could not open the store that entries would go to, for
+    /// this reason.
     NoStore(String),
     /// There is no room, and the store takes no entries: they stay.
     Store(String),
@@ -60,7 +61,8 @@ impl CacheError {
         matches!(self, Full | KeyTooLarge { .. } | Sink(_) | NoStore(_) | Store(_))
     }
 
-    /// A number for each kind of error, for other languages. It never changes, and none is used again.
+    /// A number for each kind of error, for other languages. It never changes, and none is used
+    /// again.
     pub fn code(&self) -> u16 {
         match self {
             Self::KeyTooLarge { .. } => 1,
@@ -94,7 +96,8 @@ impl From<MapError> for CacheError {
             MapError::NoSeat => Self::NoSeat,
             MapError::Forked => Self::Forked,
             MapError::Corrupt(what) => Self::Corrupt(what),
-            // Answered by the operations that can meet them; hashes and buckets are the cache's own.
+            // Answered by the operations that can meet them; hashes and buckets are the cache's
+            // own.
             _ => Self::Corrupt("an answer no operation of the cache can get"),
         }
     }

@@ -1,17 +1,24 @@
 //! Recency and eviction.
 //!
-//! Every block has a word in the array of ages: does an entry begin here, its deadline, the tick of its last use as far as the array knows. The *hand*
-//! walks over that array; whoever needs a victim claims the next stretch of it and keeps the oldest entries it saw as
-//! its own *ring* of (tick, block, generation), oldest first. An entry of the ring whose block has been used or freed since is a hole and is skipped.
+//! Every block has a word in the array of ages: does an entry begin here, its deadline, the tick of
+//! its last use as far as the array knows. The *hand* walks over that array; whoever needs a victim
+//! claims the next stretch of it and keeps the oldest entries it saw as its own *ring* of (tick,
+//! block, generation), oldest first. An entry of the ring whose block has been used or freed since
+//! is a hole and is skipped.
 //!
-//! **L1.** The record array is the truth: a victim is judged again under the control word of its bucket.
+//! **L1.** The record array is the truth: a victim is judged again under the control word of its
+//! bucket.
 //! **L2.** Entries that have expired come before all others that the same stretch showed.
-//! **L3.** A stretch is the whole array if that is small: then the victim is the least recently used entry of all, up to the tick.
+//! **L3.** A stretch is the whole array if that is small: then the victim is the least recently
+//! used entry of all, up to the tick.
 //! **L4.** Every eviction is counted, by its cause.
-//! **L5.** A hit stores its tick into the record only; the array may be behind, never ahead. Who considers an entry whose array word is behind
-//! brings that up to date and looks again. So the first of a stretch, in the order of the array, that is not behind is its oldest.
-//! Where uses are counted instead (see [`policy`](super::policy)) the array has the only order there is.
-//! **L6.** Entries beyond the quota of whoever they belong to come before all others. In a cache with tiers a victim comes from the oldest tier that has one. The array says which tier an entry lies in, as far as it knows.
+//! **L5.** A hit stores its tick into the record only; the array may be behind, never ahead. Who
+//! considers an entry whose array word is behind brings that up to date and looks again. So the
+//! first of a stretch, in the order of the array, that is not behind is its oldest. Where uses are
+//! counted instead (see [`policy`](super::policy)) the array has the only order there is.
+//! **L6.** Entries beyond the quota of whoever they belong to come before all others. In a cache
+//! with tiers a victim comes from the oldest tier that has one. The array says which tier an entry
+//! lies in, as far as it knows.
 
 use super::block::Block;
 use super::error::CacheError;
@@ -219,7 +226,8 @@ impl View<'_> {
             let state = record.state().state();
             matches!(state, Some(RecordState::Live | RecordState::Prepared(_)))
         };
-        // ORDERING: Acquire: the age is seen before the state, so that a fresh entry's age is not taken for a phantom.
+        // ORDERING: Acquire: the age is seen before the state, so that a fresh entry's age is not
+        // taken for a phantom.
         let age = place.load(Ordering::Acquire);
         if !is_entry() && exchange(Point::Age, place, age, 0) && is_entry() {
             // Taken in between, and given the very age that was dropped.
@@ -279,10 +287,14 @@ impl Handle<'_> {
                 self.inner.kept.push(block);
             }
         }
+        if self.stores && self.inner.kept.is_empty() {
+            self.stock_up();
+        }
         let mut wait = Wait::new(self.inner.timeout);
         let mut looks = false;
         let mut kept = 0;
-        // What is freed may be taken by others, again and again: a bound, though nobody should reach it.
+        // What is freed may be taken by others, again and again: a bound, though nobody should
+        // reach it.
         for _ in 0..4 * view.sizes.blocks as usize {
             self.blocks.truncate(kept);
             view.find_kept(&mut self.inner.kept, need, &mut self.blocks);
@@ -304,7 +316,8 @@ impl Handle<'_> {
                 // One is kept, the others are where everybody looks.
                 looks = short > 1 || self.stores;
             } else if !self.reclaim(true)? && !self.find_hidden()? {
-                // Where entries can be evicted and none is there, others have just done so: soon there will be blocks or entries.
+                // Where entries can be evicted and none is there, others have just done so: soon
+                // there will be blocks or entries.
                 if self.spares() || wait.pause().is_err() {
                     break;
                 }
@@ -315,13 +328,15 @@ impl Handle<'_> {
         Err(CacheError::Full)
     }
 
-    /// In a full cache every set evicts: looking through the bits first, in vain, is left to one in [`DRY_SETS`].
+    /// In a full cache every set evicts: looking through the bits first, in vain, is left to one in
+    /// [`DRY_SETS`].
     fn is_worth_looking(&mut self) -> bool {
         self.dry = self.dry.saturating_sub(1);
         self.dry == 0 || self.spares()
     }
 
-    /// Evicts the entries that the policy chooses, until they had `short` blocks. False if there is none.
+    /// Evicts the entries that the policy chooses, until they had `short` blocks. False if there is
+    /// none.
     fn evict_blocks(&mut self, short: usize) -> Result<bool, CacheError> {
         if self.stores {
             return self.make_room(short);
@@ -337,7 +352,8 @@ impl Handle<'_> {
         Ok(freed > 0)
     }
 
-    /// Evicts the entry that the policy chooses, and with a sink some more. Returns how many blocks they had: 0 if there is none.
+    /// Evicts the entry that the policy chooses, and with a sink some more. Returns how many blocks
+    /// they had: 0 if there is none.
     pub(super) fn evict_one(&mut self) -> Result<usize, CacheError> {
         let view = self.view;
         // Victims that somebody else holds or claims just now: the next in age takes their place.
@@ -367,7 +383,8 @@ impl Handle<'_> {
         }
     }
 
-    /// The next victim, and the ring it comes from: a suspect, or of all tiers the oldest first (L6).
+    /// The next victim, and the ring it comes from: a suspect, or of all tiers the oldest first
+    /// (L6).
     pub(super) fn oldest_victim(&mut self, shunned: &[u32]) -> Option<(Link, usize)> {
         if let Some(suspect) = self.next_suspect(shunned) {
             return Some((suspect, SUSPECTS));
@@ -402,7 +419,8 @@ impl Handle<'_> {
         self.evict_if(victim, cause, &|| true)
     }
 
-    /// Evicts one entry if it is still there, and `allows` says so under the control word of its bucket.
+    /// Evicts one entry if it is still there, and `allows` says so under the control word of its
+    /// bucket.
     pub(super) fn evict_if(
         &mut self,
         victim: Link,

@@ -1,14 +1,22 @@
-//! Single flight: one computes, in all processes; the others wait for its result, or do something else meanwhile.
+//! Single flight: one computes, in all processes; the others wait for its result, or do something
+//! else meanwhile.
 //!
-//! A *flight* is an entry of its own kind under the very key that is computed: so there are as many as there is room for, and no two keys share one.
-//! Its value is its *holder*: a token, the process, the seat if it ends with that, the thread. Lookups and scans never meet it.
+//! A *flight* is an entry of its own kind under the very key that is computed: so there are as many
+//! as there is room for, and no two keys share one. Its value is its *holder*: a token, the
+//! process, the seat if it ends with that, the thread. Lookups and scans never meet it.
 //!
-//! **H1.** It is added where there is none, or replaces one that is over: its token is 0, its process is proved dead, or its seat is another's.
+//! **H1.** It is added where there is none, or replaces one that is over: its token is 0, its
+//! process is proved dead, or its seat is another's.
 //! **H2.** Whoever began it looks for the key once more: the last one may have just stored it.
-//! **H3.** It is ended by taking it out, or where no seat is free for that by changing its token to 0, in any case also if the computation unwinds, but not by
-//! a child that was forked in it. The token is drawn at random: an exchange changes this flight's word or none.
-//! **H4.** A flight that is not over is no victim of an eviction for room. One that is over leaves like any entry that was not used since.
+//! **H3.** It is ended by taking it out, or where no seat is free for that by changing its token to
+//! 0, in any case also if the computation unwinds, but not by a child that was forked in it. The
+//! token is drawn at random: an exchange changes this flight's word or none.
+//! **H4.** A flight that is not over is no victim of an eviction for room. One that is over leaves
+//! like any entry that was not used since.
 //! **H5.** Who would wait for a flight that the same thread began is told so instead.
+//! **H6.** A lookup that goes on to the store takes a flight as well where what it finds is kept:
+//! the others wait for it, once, and then look in memory. Its seat is marked, so that no lookup
+//! waits for a computation. Whoever finds no room for one, or has waited, asks the store without.
 
 use super::TierCache;
 use super::block::{Block, Pieces};
@@ -38,6 +46,8 @@ pub(super) const DEFAULT_PATIENCE: Duration = Duration::from_secs(60);
 pub(super) const HOLDER: usize = 32;
 /// The flight does not end with a seat.
 const NO_SEAT: u64 = u64::MAX;
+/// Beside its seat: it asks the store (H6).
+const FETCHES: u64 = 1 << 32;
 
 /// Who computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,13 +76,19 @@ impl Holder {
 
     /// H1.
     fn is_over(self, view: &View<'_>, map: &Map<'_>) -> bool {
-        let seat = u32::try_from(self.seat).ok().map(|seat| view.memory.seat(seat));
+        let number = if self.fetches() { self.seat & !FETCHES } else { self.seat };
+        let seat = u32::try_from(number).ok().map(|seat| view.memory.seat(seat));
         let unseated = match seat {
             Some(Ok(words)) => words.owner() != self.owner,
             Some(Err(_)) => true,
             None => self.seat != NO_SEAT,
         };
         self.token == 0 || self.owner == Owner::NOBODY || unseated || map.peers.is_dead(self.owner)
+    }
+
+    /// H6.
+    fn fetches(self) -> bool {
+        self.seat != NO_SEAT && self.seat & FETCHES != 0
     }
 
     /// H5.
@@ -145,7 +161,8 @@ impl Start {
     }
 }
 
-/// The duty to compute a value. Dropped without [`Flight::complete`], or left by a process that dies, it passes to the next who asks.
+/// The duty to compute a value. Dropped without [`Flight::complete`], or left by a process that
+/// dies, it passes to the next who asks.
 #[derive(Debug)]
 #[must_use = "dropped, it passes to the next who asks"]
 pub struct Flight<'c> {
@@ -160,7 +177,8 @@ impl Flight<'_> {
         &self.key
     }
 
-    /// Stores the value for `ttl` and ends the flight, which it does also if the value cannot be stored.
+    /// Stores the value for `ttl` and ends the flight, which it does also if the value cannot be
+    /// stored.
     pub fn complete(
         mut self,
         value: impl AsRef<[u8]>,
@@ -238,12 +256,14 @@ impl Drop for Ends<'_, '_, '_> {
 }
 
 impl<'c> Handle<'c> {
-    /// Sets how long [`Handle::get_or_compute`] waits for a living peer's computation: a minute by default.
+    /// Sets how long [`Handle::get_or_compute`] waits for a living peer's computation: a minute by
+    /// default.
     pub fn set_patience(&mut self, patience: Duration) {
         self.patience = patience;
     }
 
-    /// The value of a key; or, if it is absent, the duty to compute it; or neither, if somebody else has that. Never waits for a computation.
+    /// The value of a key; or, if it is absent, the duty to compute it; or neither, if somebody
+    /// else has that. Never waits for a computation.
     pub fn begin(&mut self, key: impl AsRef<[u8]>) -> Result<Begun<'c>, CacheError> {
         let key = key.as_ref();
         Ok(self.start(key)?.begun(Shared::Borrowed(self.cache), key))
@@ -265,8 +285,9 @@ impl<'c> Handle<'c> {
         }
     }
 
-    /// The value of a key; if it is absent, what `compute` returns, stored for `ttl`. Among all callers in all processes one computes
-    /// and the others wait for its result; if it dies, another takes over. What could not be stored is returned all the same.
+    /// The value of a key; if it is absent, what `compute` returns, stored for `ttl`. Among all
+    /// callers in all processes one computes and the others wait for its result; if it dies,
+    /// another takes over. What could not be stored is returned all the same.
     pub fn get_or_compute(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -279,7 +300,8 @@ impl<'c> Handle<'c> {
         }
     }
 
-    /// Like [`Handle::get_or_compute`]; waits for somebody else's computation for at most `patience`, then [`CacheError::Busy`].
+    /// Like [`Handle::get_or_compute`]; waits for somebody else's computation for at most
+    /// `patience`, then [`CacheError::Busy`].
     pub fn get_or_compute_timeout(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -294,7 +316,8 @@ impl<'c> Handle<'c> {
         }
     }
 
-    /// Like [`Handle::get_or_compute`]; an error of `compute` is handed on, and the next caller computes.
+    /// Like [`Handle::get_or_compute`]; an error of `compute` is handed on, and the next caller
+    /// computes.
     pub fn get_or_try_compute<E>(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -372,17 +395,11 @@ impl<'c> Handle<'c> {
         key: &[u8],
         seat: u64,
     ) -> Result<Result<Held, Option<Holder>>, CacheError> {
-        let (view, space) = (self.view, self.space.flight());
-        let input = view.input(space, key);
-        let mut bytes = Vec::new();
-        let want = match self.read_slow_in(space, input, key, &mut bytes)? {
-            None => Want::Absent,
-            Some(hit) => match Holder::of(&bytes) {
-                Some(holder) if !holder.is_over(&view, &self.inner.map) => {
-                    return Ok(Err(Some(holder)));
-                }
-                _ => Want::Exactly(hit.link),
-            },
+        let space = self.space.flight();
+        let input = self.view.input(space, key);
+        let want = match self.holder(key)? {
+            Ok(want) => want,
+            Err(holder) => return Ok(Err(Some(holder))),
         };
         let token = crate::hash::random_seed() | 1;
         let thread = fork::thread_key() as u64;
@@ -395,6 +412,54 @@ impl<'c> Handle<'c> {
             Err(MapError::Exists | MapError::NotFound) => Err(None),
             Err(error) => return Err(error.into()),
         })
+    }
+
+    /// Who has the flight of a key; or, if nobody has it, what one that begins now replaces.
+    fn holder(&mut self, key: &[u8]) -> Result<Result<Want, Holder>, CacheError> {
+        let (view, space) = (self.view, self.space.flight());
+        let mut bytes = Vec::new();
+        let Some(hit) = self.read_slow_in(space, view.input(space, key), key, &mut bytes)? else {
+            return Ok(Ok(Want::Absent));
+        };
+        Ok(match Holder::of(&bytes) {
+            Some(holder) if !holder.is_over(view, &self.inner.map) => Err(holder),
+            _ => Ok(Want::Exactly(hit.link)),
+        })
+    }
+
+    /// H6. Takes the flight of a lookup, or waits for whoever has it, not longer than the handle
+    /// waits for anybody. The flight, if it is ours now; the caller looks in memory once more.
+    pub(super) fn take_turn(&mut self, key: &[u8]) -> Result<Option<Held>, CacheError> {
+        let mut wait = Wait::new(self.inner.timeout);
+        let mut awaited = None;
+        loop {
+            match self.holder(key)? {
+                Err(holder) if !holder.fetches() || holder.is_of_this_thread(self.inner.me) => {
+                    return Ok(None);
+                }
+                Err(holder) if *awaited.get_or_insert(holder.token) != holder.token => {
+                    return Ok(None);
+                }
+                Err(_) => {}
+                Ok(_) if awaited.is_some() => return Ok(None),
+                Ok(_) => {
+                    let before = std::mem::replace(&mut self.no_evict, true);
+                    let taken = self.take_off(key, FETCHES | self.inner.number as u64);
+                    self.no_evict = before;
+                    match taken {
+                        Ok(Ok(held)) => return Ok(Some(held)),
+                        // Somebody was faster.
+                        Ok(Err(_)) => {}
+                        Err(CacheError::Busy) => return Ok(None),
+                        Err(error) if error.is_no_room() => return Ok(None),
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+            if wait.pause().is_err() {
+                return Ok(None);
+            }
+        }
     }
 
     /// H3.
@@ -410,7 +475,7 @@ impl<'c> Handle<'c> {
         }
         let Ok(Some(entry)) = view.copy_any(victim) else { return false };
         let living =
-            Holder::of(&entry.value).is_some_and(|holder| !holder.is_over(&view, &self.inner.map));
+            Holder::of(&entry.value).is_some_and(|holder| !holder.is_over(view, &self.inner.map));
         if living {
             view.note_use_of(victim);
         }

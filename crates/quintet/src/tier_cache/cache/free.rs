@@ -1,14 +1,19 @@
 //! Free blocks.
 //!
-//! **F1.** A block belongs to whoever changed its own word from free, and to nobody else. The bits that say where free
-//! blocks are, and the summary that says which words of bits are not zero, are hints: wrong ones cost time.
-//! **F2.** Freeing an entry: its age is cleared, the head's word becomes free with the next generation, then each further block by
-//! exchange. So a further block is reused only after no copy of the entry can be certified any more.
-//! **F3.** A further block whose head is not of the generation it names, prepared or live, is an orphan: whoever finds it may
-//! free it, by exchange. Crashes leave such blocks, and lost bits; [`sweep`](super::sweep) finds both.
-//! **F4.** A further block is named by its predecessor before it is taken, and names its head before it counts as chained.
-//! **F5.** One search looks at each word of bits once. Who has to search again forgets what the bits showed before and keeps only what
-//! its handle had kept: so an entry of n blocks costs n looks, not n².
+//! **F1.** A block belongs to whoever changed its own word from free, and to nobody else. The bits
+//! that say where free blocks are, and the summary that says which words of bits are not zero, are
+//! hints: wrong ones cost time.
+//! **F2.** Freeing an entry: its age is cleared, the head's word becomes free with the next
+//! generation, then each further block by exchange. So a further block is reused only after no copy
+//! of the entry can be certified any more.
+//! **F3.** A further block whose head is not of the generation it names, prepared or live, is an
+//! orphan: whoever finds it may free it, by exchange. Crashes leave such blocks, and lost bits;
+//! [`sweep`](super::sweep) finds both.
+//! **F4.** A further block is named by its predecessor before it is taken, and names its head
+//! before it counts as chained.
+//! **F5.** One search looks at each word of bits once. Who has to search again forgets what the
+//! bits showed before and keeps only what its handle had kept: so an entry of n blocks costs n
+//! looks, not n².
 
 use super::block::{Block, chain, owner_word};
 use super::lease::LIMBO;
@@ -22,7 +27,8 @@ use crate::tier_cache::step::{
 };
 use crate::tier_cache::word::{Link, RecordState, RecordWord};
 
-/// Blocks whose bits lie in one word, collected to be changed together: most of a long entry's are neighbours.
+/// Blocks whose bits lie in one word, collected to be changed together: most of a long entry's are
+/// neighbours.
 #[derive(Default)]
 struct Runs {
     word: usize,
@@ -66,13 +72,25 @@ impl<'a> View<'a> {
         self.withdraw_all(block as usize / 64, 1 << (block % 64));
     }
 
-    /// These blocks of a word of bits have been taken. One that its last user kept was never offered.
+    /// These blocks of a word of bits have been taken. One that its last user kept was never
+    /// offered.
     fn withdraw_all(&self, word: usize, blocks: u64) {
         let Some(bits) = self.bits.get(word) else { return };
         // ORDERING: Relaxed: a hint.
         if bits.load(Ordering::Relaxed) & blocks != 0 {
             clear_bits(Point::FreeBit, bits, blocks);
         }
+    }
+
+    /// These free blocks are their finder's from here on, as far as nobody else found them too.
+    pub(super) fn keep_back(&self, blocks: &[u32]) {
+        let mut runs = Runs::default();
+        for &block in blocks {
+            if let Some((word, run)) = runs.add(block) {
+                self.withdraw_all(word, run);
+            }
+        }
+        self.withdraw_all(runs.word, runs.blocks);
     }
 
     fn is_free(&self, block: u32) -> bool {
@@ -96,8 +114,8 @@ impl<'a> View<'a> {
             return true;
         }
         self.withdraw(block);
-        // ORDERING: the exchange above comes before this load: who freed the block after our first look and offered it
-        // before we withdrew is seen here.
+        // ORDERING: the exchange above comes before this load: who freed the block after our first
+        // look and offered it before we withdrew is seen here.
         if self.is_free(block) {
             self.offer(block);
         }
@@ -124,7 +142,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Blocks that their handle kept, as far as they are still free: others may find and take them too.
+    /// Blocks that their handle kept, as far as they are still free: others may find and take them
+    /// too.
     pub(super) fn find_kept(&self, kept: &mut Vec<u32>, most: usize, found: &mut Vec<u32>) {
         while found.len() < most {
             let Some(block) = kept.pop() else { return };
@@ -134,8 +153,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Free blocks from `cursor` on, at most `most` in all, behind those that are `found` already: few, that their handle kept.
-    /// They belong to nobody yet. Every word of bits is looked at once, so that no block is found twice (F5).
+    /// Free blocks from `cursor` on, at most `most` in all, behind those that are `found` already:
+    /// few, that their handle kept. They belong to nobody yet. Every word of bits is looked at
+    /// once, so that no block is found twice (F5).
     pub(super) fn find_free(&self, cursor: u32, most: usize, found: &mut Vec<u32>) {
         let first = cursor as usize / 64;
         let kept = found.len();
@@ -189,20 +209,23 @@ impl<'a> View<'a> {
         };
         let mark = 1 << (word % 64);
         clear_bits(Point::FreeBit, summary, mark);
-        // ORDERING: Acquire: after the exchange above. Who set a bit and saw the mark still there is seen here.
+        // ORDERING: Acquire: after the exchange above. Who set a bit and saw the mark still there
+        // is seen here.
         if bits.load(Ordering::Acquire) != 0 {
             add_bits(Point::FreeBit, summary, mark);
         }
     }
 
-    /// Takes a free block for `seat`. `None` if somebody was faster. Whoever takes it withdraws its bit, sooner or later.
+    /// Takes a free block for `seat`. `None` if somebody was faster. Whoever takes it withdraws its
+    /// bit, sooner or later.
     pub(super) fn take(&self, seat: u32, block: u32, word: RecordWord) -> Option<Record<'a>> {
         let record = self.memory.record(block).ok()?;
         if !exchange(Point::TakeRecord, record.word(), word.0, word.prepared(seat).0) {
             return None;
         }
-        // ORDERING: Release fence: whoever reads a word we store into the block and then passes its own Acquire fence also
-        // sees that the generation of the block's last entry has moved on. Partner: the fence in `View::attempt`.
+        // ORDERING: Release fence: whoever reads a word we store into the block and then passes its
+        // own Acquire fence also sees that the generation of the block's last entry has moved on.
+        // Partner: the fence in `View::attempt`.
         fence(Ordering::Release);
         Some(record)
     }
@@ -214,8 +237,9 @@ impl<'a> View<'a> {
         Some(record)
     }
 
-    /// Takes the further blocks of the entry that begins at `head`, whose word names the first of them, and fills each while it is
-    /// at hand. False if somebody was faster with one: those taken so far are the head's.
+    /// Takes the further blocks of the entry that begins at `head`, whose word names the first of
+    /// them, and fills each while it is at hand. False if somebody was faster with one: those taken
+    /// so far are the head's.
     pub(super) fn take_all_further(
         &self,
         seat: u32,
@@ -240,8 +264,8 @@ impl<'a> View<'a> {
         taken == blocks.len()
     }
 
-    /// Takes a further block for the entry that begins at `head` (F4). `named`: the predecessor's word for it, and
-    /// what else that word says.
+    /// Takes a further block for the entry that begins at `head` (F4). `named`: the predecessor's
+    /// word for it, and what else that word says.
     fn take_further(
         &self,
         seat: u32,

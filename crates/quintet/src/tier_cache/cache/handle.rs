@@ -4,6 +4,7 @@ use super::TierCache;
 use super::clock::Watch;
 use super::error::CacheError;
 use super::evict::Ring;
+use super::quick::Quick;
 use super::quota::SUSPECTS;
 use super::read::{Hit, Nothing, Part, Sought, Target, Tried};
 use super::spaces::Space;
@@ -34,7 +35,7 @@ pub struct Inserted {
 pub struct Handle<'c> {
     pub(super) cache: &'c TierCache,
     pub(super) inner: map::Handle<'c>,
-    pub(super) view: View<'c>,
+    pub(super) view: &'c View<'c>,
     pub(super) space: Space,
     /// Hits of this seat that the namespace knows of.
     pub(super) reported: u64,
@@ -65,7 +66,8 @@ pub struct Handle<'c> {
     pub(super) most_kept: usize,
     /// The cache has a store.
     pub(super) stores: bool,
-    /// The version of the entry that is placed next, if that is given (N10 of the stores).
+    /// The version of the entry that is placed next, if that is given (`tier_cache_stores` N10 of
+    /// the stores).
     pub(super) given: u64,
     /// Batches put so far: tells leases apart.
     pub(super) turn: u32,
@@ -126,12 +128,14 @@ impl<'c> Handle<'c> {
         self.cache
     }
 
-    /// Sets how long an operation waits for a living peer before it returns [`CacheError::Busy`]: one second by default. Hits never wait.
+    /// Sets how long an operation waits for a living peer before it returns [`CacheError::Busy`]:
+    /// one second by default. Hits never wait.
     pub fn set_timeout(&mut self, timeout: Duration) {
         self.inner.set_timeout(timeout);
     }
 
-    /// With `true`, operations of this handle evict nothing: they return [`CacheError::Full`] instead.
+    /// With `true`, operations of this handle evict nothing: they return [`CacheError::Full`]
+    /// instead.
     pub fn set_no_evict(&mut self, no_evict: bool) {
         self.no_evict = no_evict;
     }
@@ -152,12 +156,31 @@ impl<'c> Handle<'c> {
             Tried::Hit(hit) => Some(hit),
             _ => self.read_slow(input, key, target)?,
         };
+        self.count_read(hit);
+        Ok(hit)
+    }
+
+    /// The same for a key that most likely is absent: the search that certifies a miss is the
+    /// first.
+    fn read_unlisted(
+        &mut self,
+        key: &[u8],
+        target: &mut impl Target,
+    ) -> Result<Option<Hit>, CacheError> {
+        self.inner.begin_read()?;
+        self.pass_time();
+        let hit = self.read_slow(self.view.input(self.space, key), key, target)?;
+        self.count_read(hit);
+        Ok(hit)
+    }
+
+    #[inline(always)]
+    fn count_read(&self, hit: Option<Hit>) {
         let what = if hit.is_some() { Count::Hits } else { Count::Misses };
         self.view.count(self.inner.number, what, 1);
         if let Some(tier @ 1..) = hit.map(|hit| hit.tier as usize) {
             self.view.count_in(self.inner.number, Count::TierHits, tier, 1);
         }
-        Ok(hit)
     }
 
     #[cold]
@@ -168,7 +191,7 @@ impl<'c> Handle<'c> {
         target: &mut impl Target,
     ) -> Result<Option<Hit>, CacheError> {
         if self.stores {
-            return Ok(match self.look_through(self.space, key, target, false)? {
+            return Ok(match self.look_once(key, target)? {
                 Looked::Hit(hit) => Some(hit),
                 _ => None,
             });
@@ -218,8 +241,8 @@ impl<'c> Handle<'c> {
         Ok(self.get_into(key, &mut value)?.then_some(value))
     }
 
-    /// Like [`Handle::get`], into a buffer of the caller's, whose content is replaced. False: absent, and the buffer's content is not
-    /// meaningful.
+    /// Like [`Handle::get`], into a buffer of the caller's, whose content is replaced. False:
+    /// absent, and the buffer's content is not meaningful.
     #[inline]
     pub fn get_into(
         &mut self,
@@ -228,11 +251,15 @@ impl<'c> Handle<'c> {
     ) -> Result<bool, CacheError> {
         let key = key.as_ref();
         if fork::count() == self.forks {
-            if let Some(hit) = self.view.quick(self.space, key, value) {
-                self.pass_time();
-                self.view.note_use(hit.link, hit.used);
-                self.view.count(self.inner.number, Count::Hits, 1);
-                return Ok(true);
+            match self.view.quick(self.space, key, value) {
+                Quick::Hit { link, used } => {
+                    self.pass_time();
+                    self.view.note_use(link, used);
+                    self.view.count(self.inner.number, Count::Hits, 1);
+                    return Ok(true);
+                }
+                Quick::Unlisted => return self.get_unlisted(key, value),
+                Quick::Unsure => {}
             }
         }
         self.get_into_slow(key, value)
@@ -245,6 +272,13 @@ impl<'c> Handle<'c> {
         Ok(true)
     }
 
+    #[inline(never)]
+    fn get_unlisted(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, CacheError> {
+        let Some(hit) = self.read_unlisted(key, value)? else { return Ok(false) };
+        self.use_hit(hit);
+        Ok(true)
+    }
+
     /// A hit counts as a use: its word of use, and where a use promotes, its tier.
     fn use_hit(&mut self, hit: Hit) {
         self.view.note_use(hit.link, hit.used);
@@ -253,7 +287,8 @@ impl<'c> Handle<'c> {
         }
     }
 
-    /// Like [`Handle::get`], into a slice: as much of the value as fits, and how long it is. `None`: absent, and what the slice holds is not meaningful.
+    /// Like [`Handle::get`], into a slice: as much of the value as fits, and how long it is.
+    /// `None`: absent, and what the slice holds is not meaningful.
     pub fn get_into_slice(
         &mut self,
         key: impl AsRef<[u8]>,

@@ -1,6 +1,7 @@
 //! The hash of keys. Part of the format: every process and every version must agree on it.
 //!
-//! Products of 64 bits folded to 64, over 16 bytes at a time, in the manner of wyhash. The seed is the segment's.
+//! Products of 64 bits folded to 64, over 16 bytes at a time, in the manner of wyhash. The seed is
+//! the segment's.
 
 const A: u64 = 0x2d35_8dcc_aa6c_78a5;
 const B: u64 = 0x8bb8_4b93_962e_acc9;

@@ -17,7 +17,8 @@ pub(super) const KIND: u64 = u64::from_le_bytes(*b"tiercach");
 pub(super) const FORMAT: u64 = 4;
 /// The longest key.
 pub const MAX_KEY: usize = 64 << 10;
-/// Words of statistics per seat: what it counted, and from [`STAT_BASE`] on what that was when it was taken.
+/// Words of statistics per seat: what it counted, and from [`STAT_BASE`] on what that was when it
+/// was taken.
 pub(super) const STAT_WORDS: usize = 48;
 pub(super) const STAT_BASE: usize = 32;
 /// Words of a process: see [`members`](super::members).
@@ -62,7 +63,8 @@ pub(super) const FIELDS: [&str; 16] = [
 /// Expiries end here.
 pub(super) const MAX_EXPIRY: u64 = (1 << 48) - 1;
 
-/// The field `store`: what a cache does with its store, whose address is the segment's note. 0 is none.
+/// The field `store`: what a cache does with its store, whose address is the segment's note. 0 is
+/// none.
 ///
 /// | bit | |
 /// |---|---|
@@ -72,7 +74,8 @@ pub(super) const MAX_EXPIRY: u64 = (1 << 48) - 1;
 /// | 3 | what the store has from earlier caches is found |
 /// | 4 | that a key is absent from memory and store is kept in memory |
 ///
-/// With a store the segment has an array of a *book* for each bucket, then a version for each block.
+/// With a store the segment has an array of a *book* for each bucket, then a version for each
+/// block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Stored(pub(crate) u64);
 
@@ -113,8 +116,9 @@ pub(super) const fn wanted(any_owner: bool) -> Wanted<'static> {
     Wanted { kind: KIND, formats: (FORMAT, FORMAT), fields: &ANY, any_owner }
 }
 
-/// The sizes of a cache, all recorded in its header. The field `tiers` has their number in bits 7..0, promotion in bit 8, accounts in bit 9; all tiers have the same
-/// buckets, and one control word for each of them.
+/// The sizes of a cache, all recorded in its header. The field `tiers` has their number in bits
+/// 7..0, promotion in bit 8, accounts in bit 9; all tiers have the same buckets, and one control
+/// word for each of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sizes {
     pub(crate) format: u64,

@@ -1,14 +1,19 @@
 //! Leases: reading a value where it lies, without a copy.
 //!
-//! A cache made with leases lets a handle pin an entry. The entry may be replaced, removed or evicted meanwhile; its blocks stay as they are
-//! until the last lease on them ends, or its process is proved dead.
+//! A cache made with leases lets a handle pin an entry. The entry may be replaced, removed or
+//! evicted meanwhile; its blocks stay as they are until the last lease on them ends, or its process
+//! is proved dead.
 //!
-//! **Z1.** A lease is a word of its seat that names the entry. It is stored first; then the entry's generation is looked at once more.
-//! **Z2.** Whoever frees an entry of such a cache moves its generation on first, to *limbo*: it cannot be taken. Then it looks for leases. Both
-//! sides store before they look, with a fence between: at least one of them sees the other.
-//! **Z3.** What is in limbo is freed by exchange, by whoever finds no lease on it: its killer, the last lessee, a recoverer, the sweep.
-//! **Z4.** The word is ended by the lease, by its handle when that goes (a forgotten lease cannot be read any more), or for a dead seat. A forked child
-//! has a copy of the lease but not the word: its copy shows nothing and ends nothing.
+//! **Z1.** A lease is a word of its seat that names the entry. It is stored first; then the entry's
+//! generation is looked at once more.
+//! **Z2.** Whoever frees an entry of such a cache moves its generation on first, to *limbo*: it
+//! cannot be taken. Then it looks for leases. Both sides store before they look, with a fence
+//! between: at least one of them sees the other.
+//! **Z3.** What is in limbo is freed by exchange, by whoever finds no lease on it: its killer, the
+//! last lessee, a recoverer, the sweep.
+//! **Z4.** The word is ended by the lease, by its handle when that goes (a forgotten lease cannot
+//! be read any more), or for a dead seat. A forked child has a copy of the lease but not the word:
+//! its copy shows nothing and ends nothing.
 
 use super::block::{Block, Pieces, chain};
 use super::error::CacheError;
@@ -37,7 +42,8 @@ fn name(link: Link) -> u64 {
 
 impl<'a> View<'a> {
     fn is_leased(&self, link: Link) -> bool {
-        // ORDERING: SeqCst fence: our generation store comes before these loads (Z2). Partner: the fence in `lease`.
+        // ORDERING: SeqCst fence: our generation store comes before these loads (Z2). Partner: the
+        // fence in `lease`.
         fence(Ordering::SeqCst);
         self.leases.iter().any(|word| word.load(Ordering::Acquire) == name(link))
     }
@@ -56,13 +62,15 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Leases an entry for a seat (Z1). `None` if it has moved on; an error if the seat holds as many leases as it can.
+    /// Leases an entry for a seat (Z1). `None` if it has moved on; an error if the seat holds as
+    /// many leases as it can.
     pub(super) fn pin(&self, seat: u32, link: Link) -> Result<Option<&'a AtomicU64>, CacheError> {
         let from = seat as usize * SEAT_LEASES;
         let mut places = self.leases.get(from..from + SEAT_LEASES).unwrap_or(&[]).iter();
         let taken = places.find(|place| exchange(Point::Lease, place, 0, name(link)));
         let place = taken.ok_or(CacheError::NoLeases)?;
-        // ORDERING: SeqCst fence: the lease is there before we look at the generation (Z1, Z2). Partner: `is_leased`.
+        // ORDERING: SeqCst fence: the lease is there before we look at the generation (Z1, Z2).
+        // Partner: `is_leased`.
         fence(Ordering::SeqCst);
         if current(self, link).is_some() {
             return Ok(Some(place));
@@ -95,7 +103,7 @@ impl<'a> View<'a> {
 /// A value, pinned where it lies. In a forked child, which holds no lease, it has no bytes.
 #[derive(Debug)]
 pub struct Lease<'h> {
-    view: View<'h>,
+    view: &'h View<'h>,
     place: &'h AtomicU64,
     link: Link,
     forks: usize,
@@ -103,7 +111,8 @@ pub struct Lease<'h> {
 }
 
 impl Handle<'_> {
-    /// Pins the value of a key. At most eight at a time per handle; the cache must have been made with leases. Counts as a use.
+    /// Pins the value of a key. At most eight at a time per handle; the cache must have been made
+    /// with leases. Counts as a use.
     pub fn lease(&self, key: impl AsRef<[u8]>) -> Result<Option<Lease<'_>>, CacheError> {
         let (view, key) = (self.view, key.as_ref());
         self.inner.begin_read()?;
@@ -172,7 +181,8 @@ impl Lease<'_> {
         value
     }
 
-    /// The value where it lies, if that is in one piece: so it is if key and value fit into a block with 56 bytes to spare.
+    /// The value where it lies, if that is in one piece: so it is if key and value fit into a block
+    /// with 56 bytes to spare.
     ///
     /// # Safety
     /// As of [`Lease::chunks`].
@@ -189,14 +199,16 @@ impl Lease<'_> {
     /// The value, piece by piece, where it lies.
     ///
     /// # Safety
-    /// Every process that is attached for writing keeps to the protocol: nobody writes to a leased block. Only a hostile or broken one would.
+    /// Every process that is attached for writing keeps to the protocol: nobody writes to a leased
+    /// block. Only a hostile or broken one would.
     pub unsafe fn chunks(&self) -> Vec<&[u8]> {
         let Some((mut len, mut pieces)) = self.pieces() else { return Vec::new() };
         let mut chunks = Vec::new();
         while len > 0 {
             let Some(piece) = pieces.take(len.div_ceil(8)) else { break };
             let bytes = len.min(piece.len() * 8);
-            // SAFETY: so many bytes lie in the piece, initialized; the caller promises that nobody writes to them while leased.
+            // SAFETY: so many bytes lie in the piece, initialized; the caller promises that nobody
+            // writes to them while leased.
             chunks.push(unsafe { std::slice::from_raw_parts(piece.as_ptr().cast::<u8>(), bytes) });
             len -= bytes;
         }

@@ -1,5 +1,6 @@
-//! The orders of the cache's own handshakes: a copy against the reuse of its block, free blocks handed over, a lease against whoever frees, a
-//! flight against who takes it over. Caches of one to three blocks and one bucket.
+//! The orders of the cache's own handshakes: a copy against the reuse of its block, free blocks
+//! handed over, a lease against whoever frees, a flight against who takes it over. Caches of one to
+//! three blocks and one bucket.
 
 use super::flight::Start;
 use super::layout::{FORMAT, Stored};
@@ -38,7 +39,8 @@ fn model(body: impl Fn() + Sync + Send + 'static) {
     crate::sync::model(2, body);
 }
 
-/// The only block is freed and filled with another entry while a reader copies it: it gets its own value or none (C7, G1).
+/// The only block is freed and filled with another entry while a reader copies it: it gets its own
+/// value or none (`read` G1).
 #[test]
 fn loom_cache_a_copy_is_of_one_entry() {
     model(|| {
@@ -57,7 +59,8 @@ fn loom_cache_a_copy_is_of_one_entry() {
     });
 }
 
-/// One frees the only block and offers it; another looks for one, finds it or not. It is never lost, and never anybody's twice.
+/// One frees the only block and offers it; another looks for one, finds it or not. It is never
+/// lost, and never anybody's twice.
 #[test]
 fn loom_cache_a_free_block_is_handed_over() {
     model(|| {
@@ -87,7 +90,8 @@ fn loom_cache_a_free_block_is_handed_over() {
     });
 }
 
-/// An entry is freed while somebody leases it: either its block stays as it is, or there is no lease (Z1, Z2).
+/// An entry is freed while somebody leases it: either its block stays as it is, or there is no
+/// lease (`lease` Z1, Z2).
 #[test]
 fn loom_cache_a_leased_block_is_not_reused() {
     model(|| {
@@ -120,7 +124,7 @@ fn loom_cache_a_leased_block_is_not_reused() {
     });
 }
 
-/// Two are about to put the same entry out: one of them claims it (E1).
+/// Two are about to put the same entry out: one of them claims it (`sink` E1).
 #[test]
 fn loom_cache_one_claims() {
     model(|| {
@@ -139,7 +143,7 @@ fn loom_cache_one_claims() {
     });
 }
 
-/// Two ask for an absent key at once: one of them computes (H1).
+/// Two ask for an absent key at once: one of them computes (`flight` H1).
 #[test]
 fn loom_cache_one_computes() {
     model(|| {
@@ -152,7 +156,8 @@ fn loom_cache_one_computes() {
     });
 }
 
-/// A flight that is ended without a seat passes to who asks next, and with it whatever its holder did before (H1, H3).
+/// A flight that is ended without a seat passes to who asks next, and with it whatever its holder
+/// did before (`flight` H1, H3).
 #[test]
 fn loom_cache_a_flight_is_handed_over() {
     model(|| {
@@ -175,7 +180,8 @@ fn loom_cache_a_flight_is_handed_over() {
     });
 }
 
-/// Somebody completes a flight while another asks: there is nothing left to compute, whenever it looks (H2).
+/// Somebody completes a flight while another asks: there is nothing left to compute, whenever it
+/// looks (`flight` H2).
 #[test]
 fn loom_cache_what_was_computed_is_not_computed_again() {
     model(|| {

@@ -1,11 +1,14 @@
 //! Maintenance: what operations would otherwise do when they need it, done ahead.
 //!
-//! Nobody has to run it. Any number of processes may offer to, each for the roles of its choice; for each role one of them is elected, and another takes
-//! over when it dies or ends.
+//! Nobody has to run it. Any number of processes may offer to, each for the roles of its choice;
+//! for each role one of them is elected, and another takes over when it dies or ends.
 //!
-//! **O1.** A role has a word that names the process in office. Whoever offers takes it by exchange if it names nobody, or a process that is proved dead.
-//! **O2.** Two of one process may do the same work at once, and so may one that was elected while its predecessor ends its round: everything they do anybody may do at any time.
-//! **O3.** Who ends, also by a panic, gives up the offices it offered for, its process's other threads are elected anew in their next round.
+//! **O1.** A role has a word that names the process in office. Whoever offers takes it by exchange
+//! if it names nobody, or a process that is proved dead.
+//! **O2.** Two of one process may do the same work at once, and so may one that was elected while
+//! its predecessor ends its round: everything they do anybody may do at any time.
+//! **O3.** Who ends, also by a panic, gives up the offices it offered for, its process's other
+//! threads are elected anew in their next round.
 
 use super::TierCache;
 use super::error::CacheError;
@@ -53,7 +56,8 @@ impl Roles {
     pub const MAINTAIN: Self = Self(1);
     /// Moves entries down that are too many or too old for their tier.
     pub const DEMOTE: Self = Self(2);
-    /// Evicts down to the reserve line, to the sink of its process: to be offered where the sink is.
+    /// Evicts down to the reserve line, to the sink of its process: to be offered where the sink
+    /// is.
     pub const DELIVER: Self = Self(4);
     /// All of them.
     pub const ALL: Self = Self(7);
@@ -121,15 +125,16 @@ impl View<'_> {
         self.bits.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
     }
 
-    /// Blocks that maintenance keeps free, so that sets need not evict: room for the longest value, and at least a 128th of all.
+    /// Blocks that maintenance keeps free, so that sets need not evict: room for the longest value,
+    /// and at least a 128th of all.
     pub(super) fn reserve(&self) -> usize {
         self.sizes.most_blocks().max(self.sizes.blocks as usize / 128)
     }
 }
 
 impl Handle<'_> {
-    /// One round: recovers dead peers, finds their blocks, takes away outlived entries, moves entries down that are too many or too old for their tier, evicts down
-    /// to the reserve line.
+    /// One round: recovers dead peers, finds their blocks, takes away outlived entries, moves
+    /// entries down that are too many or too old for their tier, evicts down to the reserve line.
     pub fn maintain(&mut self) -> Result<Maintained, CacheError> {
         self.serve(Roles::ALL)
     }
@@ -170,7 +175,8 @@ impl Handle<'_> {
 }
 
 impl TierCache {
-    /// Those of these roles that this process holds, or has just been elected to: nobody living held them (O1).
+    /// Those of these roles that this process holds, or has just been elected to: nobody living
+    /// held them (O1).
     fn elected(&self, roles: Roles) -> Roles {
         let Some(me) = Peers::me(&*self.segment) else { return Roles::NONE };
         let view = self.view();
@@ -186,8 +192,10 @@ impl TierCache {
         ours.fold(Roles::NONE, |roles, (role, _)| roles | role)
     }
 
-    /// Offers to do these things for all, in the calling thread, until `stop` is set: a round each `every` of those that this process is elected to. Any number of
-    /// processes may offer. Who dies or ends is replaced by another that offers; [`TierCache::processes`] tells who does what.
+    /// Offers to do these things for all, in the calling thread, until `stop` is set: a round each
+    /// `every` of those that this process is elected to. Any number of processes may offer. Who
+    /// dies or ends is replaced by another that offers; [`TierCache::processes`] tells who does
+    /// what.
     ///
     /// ```
     /// use quintet::cache::{Roles, TierCache};
@@ -242,7 +250,8 @@ impl TierCache {
         self.spawn_service(Roles::ALL, every)
     }
 
-    /// Starts a thread that serves in these roles ([`TierCache::run_service`]) until the returned guard is dropped.
+    /// Starts a thread that serves in these roles ([`TierCache::run_service`]) until the returned
+    /// guard is dropped.
     ///
     /// ```
     /// use quintet::cache::{Roles, TierCache};
@@ -267,7 +276,8 @@ impl TierCache {
     }
 }
 
-/// Whoever ends its service, also by a panic of its sink, makes way for another (O3). Threads of the same process that serve on are elected anew in their next round.
+/// Whoever ends its service, also by a panic of its sink, makes way for another (O3). Threads of
+/// the same process that serve on are elected anew in their next round.
 struct Office<'c>(&'c TierCache, Roles);
 
 impl Drop for Office<'_> {
@@ -281,8 +291,9 @@ impl Drop for Office<'_> {
     }
 }
 
-/// A running maintenance thread; stopped on drop, which waits for its end. A sink may drop the guard of the thread it is called by: that ends
-/// after its round. In a forked child there is no such thread, and nothing to wait for.
+/// A running maintenance thread; stopped on drop, which waits for its end. A sink may drop the
+/// guard of the thread it is called by: that ends after its round. In a forked child there is no
+/// such thread, and nothing to wait for.
 #[derive(Debug)]
 pub struct Maintenance {
     stop: Arc<AtomicBool>,

@@ -5,10 +5,12 @@
 //! | 0 | whose it is: slot and incarnation |
 //! | 1.. | what handles that are gone have counted, in the order of [`Tally`] |
 //!
-//! **R1.** A process has the row of its slot, which names it. Whoever takes a handle and finds another name there writes its own and
-//! clears the row: what a process did that is no more, nobody asks.
-//! **R2.** A seat counts for the process that owns it, less its *base*: what it had counted when it was taken. A handle that goes
-//! adds the difference to the row of its process and then moves the base on. Who reads in between may see it twice.
+//! **R1.** A process has the row of its slot, which names it. Whoever takes a handle and finds
+//! another name there writes its own and clears the row: what a process did that is no more, nobody
+//! asks.
+//! **R2.** A seat counts for the process that owns it, less its *base*: what it had counted when it
+//! was taken. A handle that goes adds the difference to the row of its process and then moves the
+//! base on. Who reads in between may see it twice.
 //! **R3.** So an operation pays nothing for being counted by process.
 
 use super::TierCache;
@@ -63,7 +65,8 @@ pub struct Attached {
     pub stored_bytes: u64,
     /// What it does for all.
     pub roles: Roles,
-    /// What it has in the cache, where accounts are kept ([`CacheBuilder::quotas`](super::CacheBuilder::quotas)).
+    /// What it has in the cache, where accounts are kept
+    /// ([`CacheBuilder::quotas`](super::CacheBuilder::quotas)).
     pub holds: Option<Holding>,
 }
 
@@ -207,7 +210,8 @@ impl Handle<'_> {
 }
 
 impl TierCache {
-    /// The processes that take part: those that took a handle, unless they are proved dead. Who only reads does not show.
+    /// The processes that take part: those that took a handle, unless they are proved dead. Who
+    /// only reads does not show.
     pub fn processes(&self) -> Vec<Attached> {
         let view = self.view();
         let owner = |number| view.memory.seat(number).map_or(Owner::NOBODY, |seat| seat.owner());

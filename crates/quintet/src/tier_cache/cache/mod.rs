@@ -70,7 +70,7 @@ mod loom_tests;
 mod shuttle_tests;
 #[cfg(all(
     test,
-    feature = "shm",
+    not(quintet_private),
     target_os = "linux",
     not(any(quintet_loom, quintet_shuttle, miri))
 ))]
@@ -118,7 +118,8 @@ use std::sync::Arc;
 use stored::{Backing, LAST_BATCH, Recipe, Writer};
 use view::{Global, View};
 
-/// A cache of bytes under bytes that any number of processes share, with or without a name in the file system.
+/// A cache of bytes under bytes that any number of processes share, with or without a name in the
+/// file system.
 pub struct TierCache {
     segment: Arc<Segment>,
     sizes: Sizes,
@@ -202,10 +203,10 @@ impl TierCache {
         let fields: [_; FIELDS.len()] = std::array::from_fn(|at| (FIELDS[at], values[at]));
         let body = sizes.offsets().end;
         let processes = sizes.processes as usize;
-        let (kind, format, note) = (KIND, sizes.format, recipe.address.as_str());
-        let shape = Shape { kind, format, fields: &fields, processes, note, body };
         // A store that cannot be opened is told before there is a cache.
         let store = sizes.store.exists().then(|| recipe.open()).transpose()?;
+        let (kind, format, note) = (KIND, sizes.format, recipe.note(store.as_deref()));
+        let shape = Shape { kind, format, fields: &fields, processes, note: &note, body };
         let made = Self::enter(create(&shape)?, recipe, store)?;
         if let (Some(backing), true) = (&made.backing, sizes.store.has(Stored::ADOPTS)) {
             raise(Point::Version, made.view().global(Global::StoreBase), backing.newest()?);
@@ -215,7 +216,8 @@ impl TierCache {
         Ok(made)
     }
 
-    /// Attaches to a cache by its place. One that another user made, root excepted, is refused: see [`CacheBuilder::any_owner`].
+    /// Attaches to a cache by its place. One that another user made, root excepted, is refused: see
+    /// [`CacheBuilder::any_owner`].
     pub fn attach(place: &Place) -> Result<Self, OpenError> {
         Self::builder().attach(place)
     }
@@ -258,14 +260,14 @@ impl TierCache {
         let Some(view) = View::new(&segment, sizes).filter(|_| expected == found) else {
             return Err(mismatch.into());
         };
-        // SAFETY: the arrays lie in the mapping, which stays where it is until the segment is dropped, and the view is only lent
-        // for as long as the cache that owns the segment is borrowed.
+        // SAFETY: the arrays lie in the mapping, which stays where it is until the segment is
+        // dropped, and the view is only lent for as long as the cache that owns the segment is
+        // borrowed.
         let arrays = unsafe { std::mem::transmute::<View<'_>, View<'static>>(view) };
         let pool = Pool::new(sizes.seats);
         let backing = sizes.store.exists().then(|| {
             let is_foreign = store.is_none() && !recipe.trusted && segment.is_foreign();
-            let address = segment.note();
-            Arc::new(Backing::new(Recipe { address, is_foreign, ..recipe.clone() }, store))
+            Arc::new(Backing::new(recipe.of_note(&segment.note(), is_foreign), store))
         });
         let (segment, alarm, writer) = (Arc::new(segment), Alarm::default(), Writer::default());
         let entered = Self { segment, sizes, arrays, sink: None, pool, alarm, backing, writer };
@@ -292,22 +294,24 @@ impl TierCache {
         }
     }
 
-    fn view(&self) -> View<'_> {
-        self.arrays
+    fn view(&self) -> &View<'_> {
+        &self.arrays
     }
 
     fn map(&self) -> Map<'_> {
         Map::below(self.view().memory, &*self.segment, self)
     }
 
-    /// Takes a seat for the calling thread. Dead peers' seats are recovered first if no other is free.
+    /// Takes a seat for the calling thread. Dead peers' seats are recovered first if no other is
+    /// free.
     pub fn handle(&self) -> Result<Handle<'_>, CacheError> {
         if !self.segment.is_writable() {
             return Err(CacheError::ReadOnly);
         }
         self.segment.me().map_err(|error| CacheError::Unjoined(error.to_string()))?;
         let map = self.map();
-        // Whoever comes looks after those who went: their seats, and blocks that only they knew to be free.
+        // Whoever comes looks after those who went: their seats, and blocks that only they knew to
+        // be free.
         map.recover()?;
         Ok(Handle::new(self, map.handle()?))
     }
@@ -372,8 +376,8 @@ impl TierCache {
         Ok(self.segment.inheritable()?)
     }
 
-    /// Removes a cache's name; processes that use it go on undisturbed. What is no cache or other segment of this library is left alone:
-    /// [`SegmentError::Foreign`].
+    /// Removes a cache's name; processes that use it go on undisturbed. What is no cache or other
+    /// segment of this library is left alone: [`SegmentError::Foreign`].
     pub fn unlink(place: &Place) -> Result<(), OpenError> {
         Ok(Segment::remove(place)?)
     }

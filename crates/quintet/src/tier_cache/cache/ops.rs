@@ -1,4 +1,5 @@
-//! Operations that ask something of the present entry: one decision under the bucket's control word each.
+//! Operations that ask something of the present entry: one decision under the bucket's control word
+//! each.
 
 use super::error::CacheError;
 use super::handle::{Handle, Inserted};
@@ -29,7 +30,8 @@ impl Handle<'_> {
         self.put_if(key.as_ref(), value.as_ref(), ttl, Want::Present)
     }
 
-    /// Stores a value if the key still has the version that [`Handle::get_versioned`] returned. False if it is absent or another.
+    /// Stores a value if the key still has the version that [`Handle::get_versioned`] returned.
+    /// False if it is absent or another.
     pub fn compare_exchange(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -59,8 +61,9 @@ impl Handle<'_> {
         }
     }
 
-    /// Adds to a decimal number and returns the sum. An absent key counts as `initial` and gets `ttl`; without `initial` it stays absent and
-    /// the answer is `None`. A number that is there keeps its expiry.
+    /// Adds to a decimal number and returns the sum. An absent key counts as `initial` and gets
+    /// `ttl`; without `initial` it stays absent and the answer is `None`. A number that is there
+    /// keeps its expiry.
     pub fn incr(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -117,7 +120,8 @@ impl Handle<'_> {
         self.set_expiry(self.view.input(self.space, key), self.space, key, expiry)
     }
 
-    /// The value of a key, which gets a new expiry (`None`: never). What is returned is the value that got it.
+    /// The value of a key, which gets a new expiry (`None`: never). What is returned is the value
+    /// that got it.
     pub fn get_and_touch(
         &mut self,
         key: impl AsRef<[u8]>,

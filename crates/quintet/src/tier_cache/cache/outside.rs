@@ -1,4 +1,5 @@
-//! The operations of the cache itself, on a handle of its pool; and the handle that owns its share of the cache.
+//! The operations of the cache itself, on a handle of its pool; and the handle that owns its share
+//! of the cache.
 
 use super::TierCache;
 use super::error::CacheError;
@@ -45,11 +46,13 @@ fn is_seatless(error: &CacheError) -> bool {
     matches!(error, CacheError::NoSeat | CacheError::ReadOnly | CacheError::Unjoined(_))
 }
 
-/// On a handle of the cache's pool, in the unnamed namespace. A forked child takes seats of its own by itself.
+/// On a handle of the cache's pool, in the unnamed namespace. A forked child takes seats of its own
+/// by itself.
 impl TierCache {
     operations!(self: &Self);
 
-    /// [`Handle::get`]. Where no handle is free, this process cannot take part, or the cache may only be read, it reads without one.
+    /// [`Handle::get`]. Where no handle is free, this process cannot take part, or the cache may
+    /// only be read, it reads without one.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, CacheError> {
         let mut value = Vec::new();
         Ok(self.get_into(key, &mut value)?.then_some(value))
@@ -121,7 +124,8 @@ impl TierCache {
         self.with_or(|handle| handle.ttl(key), |reader| reader.ttl(key))
     }
 
-    /// [`Handle::get_or_compute`]. Where [`TierCache::get`] reads without a handle it computes for itself, and stores nothing.
+    /// [`Handle::get_or_compute`]. Where [`TierCache::get`] reads without a handle it computes for
+    /// itself, and stores nothing.
     pub fn get_or_compute(
         &self,
         key: impl AsRef<[u8]>,
@@ -187,8 +191,9 @@ impl TierCache {
         Ok(start.begun(Shared::Borrowed(self), key))
     }
 
-    /// [`Handle::get_or_compute`] for tasks: it never blocks its thread, and works with any runtime. Who has to wait looks again every few
-    /// milliseconds, and gives up after a minute with [`CacheError::Busy`]. Dropped, it passes the duty to compute on.
+    /// [`Handle::get_or_compute`] for tasks: it never blocks its thread, and works with any
+    /// runtime. Who has to wait looks again every few milliseconds, and gives up after a minute
+    /// with [`CacheError::Busy`]. Dropped, it passes the duty to compute on.
     pub async fn get_or_compute_async<F: Future<Output = Vec<u8>>>(
         &self,
         key: impl AsRef<[u8]>,
@@ -222,7 +227,8 @@ impl TierCache {
         }
     }
 
-    /// A handle without a lifetime, for tasks and threads that are not scoped. After a fork the child's copy takes a seat of its own by itself.
+    /// A handle without a lifetime, for tasks and threads that are not scoped. After a fork the
+    /// child's copy takes a seat of its own by itself.
     #[cfg(not(any(quintet_loom, quintet_shuttle)))] // a checker's `Arc` cannot be `self`
     pub fn owned_handle(self: &Arc<Self>) -> Result<OwnedHandle, CacheError> {
         let parked = Parked::new(self.handle()?);

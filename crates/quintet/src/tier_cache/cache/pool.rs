@@ -1,11 +1,14 @@
 //! A pool of handles: any thread uses the cache itself, without a handle of its own.
 //!
-//! **P1.** A *parked* handle is bytes that nobody reads: the cache it belongs to may be moved meanwhile. Whoever takes it writes its references to the
-//! cache anew before it is a handle again, for as long as the cache is borrowed. Those into the mapped memory stay: the cache owns the mapping, which does not
-//! move with it.
-//! **P2.** A slot is locked while its handle is in use. Nobody waits for a slot: who finds all of them in use, by other threads, by itself further out, or
-//! at the moment of a fork, takes a seat for this one operation.
-//! **P3.** A handle that came along in a fork is the parent's: it is dropped, which changes nothing, and another seat is taken.
+//! **P1.** A *parked* handle is bytes that nobody reads: the cache it belongs to may be moved
+//! meanwhile. Whoever takes it writes its references to the cache anew before it is a handle again,
+//! for as long as the cache is borrowed. Those into the mapped memory stay: the cache owns the
+//! mapping, which does not move with it.
+//! **P2.** A slot is locked while its handle is in use. Nobody waits for a slot: who finds all of
+//! them in use, by other threads, by itself further out, or at the moment of a fork, takes a seat
+//! for this one operation.
+//! **P3.** A handle that came along in a fork is the parent's: it is dropped, which changes
+//! nothing, and another seat is taken.
 //! **P4.** The pool holds an eighth of the seats at most, so that other processes find some.
 
 use super::TierCache;
@@ -19,7 +22,8 @@ use std::mem::MaybeUninit;
 /// The most handles of a pool.
 const SLOTS: usize = 16;
 
-/// A handle at rest (P1). Whoever drops it without [`Parked::leave`] keeps its seat taken until the process ends.
+/// A handle at rest (P1). Whoever drops it without [`Parked::leave`] keeps its seat taken until the
+/// process ends.
 #[derive(Debug)]
 pub(super) struct Parked {
     handle: Box<MaybeUninit<Handle<'static>>>,
@@ -28,7 +32,8 @@ pub(super) struct Parked {
 
 impl Parked {
     pub(super) fn new(handle: Handle<'_>) -> Self {
-        // SAFETY: only the lifetime changes, and nobody uses the handle before `bind` has written its references anew (P1).
+        // SAFETY: only the lifetime changes, and nobody uses the handle before `bind` has written
+        // its references anew (P1).
         let handle = unsafe { std::mem::transmute::<Handle<'_>, Handle<'static>>(handle) };
         Self { handle: Box::new(MaybeUninit::new(handle)), forks: fork::seen().0 }
     }
@@ -47,14 +52,16 @@ impl Parked {
         let of_peers = unsafe { &raw mut (*place).inner.map.peers };
         // SAFETY: as above.
         let of_upper = unsafe { &raw mut (*place).inner.map.upper };
-        // SAFETY: the place is writable; the old reference is overwritten without being read or dropped, which it need not be.
+        // SAFETY: the place is writable; the old reference is overwritten without being read or
+        // dropped, which it need not be.
         unsafe { of_cache.write(cache) };
         // SAFETY: as above.
         unsafe { of_peers.write(&*cache.segment) };
         // SAFETY: as above.
         unsafe { of_upper.write(Some(cache)) };
-        // SAFETY: a handle was moved here by `new`, and all its references are of the cache that is borrowed or into its mapping (P1). Nobody else has access: the box is
-        // borrowed exclusively for as long.
+        // SAFETY: a handle was moved here by `new`, and all its references are of the cache that is
+        // borrowed or into its mapping (P1). Nobody else has access: the box is borrowed
+        // exclusively for as long.
         unsafe { &mut *place }
     }
 

@@ -1,7 +1,9 @@
-//! The quick half of a lookup: the key lies in its bucket in the first tier, its entry in one block, and nothing is unusual.
+//! The quick half of a lookup: the key lies in its bucket in the first tier, its entry in one
+//! block, and nothing is unusual.
 //!
-//! Everything else says "no" here and is looked at again by [`read`](super::read), whose rules hold here too. What decides the
-//! time of a lookup in a large cache is how many of them the processor keeps in flight, so every instruction counts.
+//! Everything else says "no" here and is looked at again by [`read`](super::read), whose rules hold
+//! here too. What decides the time of a lookup in a large cache is how many of them the processor
+//! keeps in flight, so every instruction counts.
 
 use super::block::{HEAD_HEADER, Meta};
 use super::copy::copy_out;
@@ -11,16 +13,21 @@ use crate::sync::prefetch::prefetch_read;
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::tier_cache::word::Link;
 
-/// A hit, and the word of use it carried.
+/// What a quick look came to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Quick {
-    pub(super) link: Link,
-    pub(super) used: u64,
+pub(super) enum Quick {
+    /// The key's entry, and the word of use it carried.
+    Hit { link: Link, used: u64 },
+    /// The first tier names nothing with the key's hash: it is absent there, unless it was just on
+    /// its way.
+    Unlisted,
+    /// Nothing is known.
+    Unsure,
 }
 
 #[inline(always)]
 fn load(word: &AtomicU64) -> u64 {
-    // ORDERING: Relaxed: certified by the second look at the generation (G1).
+    // ORDERING: Relaxed: certified by the second look at the generation (`read` G1).
     word.load(Ordering::Relaxed)
 }
 
@@ -51,19 +58,29 @@ fn fill(value: &mut Vec<u8>, words: &[AtomicU64], bytes: usize) {
     // SAFETY: the capacity covers all words.
     unsafe { copy_out(words, value.as_mut_ptr()) };
     debug_assert!(bytes <= words.len() * 8);
-    // SAFETY: the words cover at least so many bytes (the caller rounds up to words), all of them just written.
+    // SAFETY: the words cover at least so many bytes (the caller rounds up to words), all of them
+    // just written.
     unsafe { value.set_len(bytes) };
 }
 
 impl View<'_> {
-    /// A certified copy of the key's value, or nothing: then nothing is known.
+    /// A certified copy of the key's value, if all is as usual.
     #[inline(always)]
-    pub(super) fn quick(&self, space: Space, key: &[u8], value: &mut Vec<u8>) -> Option<Quick> {
+    pub(super) fn quick(&self, space: Space, key: &[u8], value: &mut Vec<u8>) -> Quick {
         let input = self.input(space, key);
-        let link = match self.memory.base_link(input) {
-            Some(link) => link,
-            None => self.memory.member_link(input)?,
+        let base = self.memory.base_link(input);
+        let Some(link) = base.or_else(|| self.memory.member_link(input)) else {
+            return Quick::Unlisted;
         };
+        match self.quick_at(link, space, key, value) {
+            Some(used) => Quick::Hit { link, used },
+            None => Quick::Unsure,
+        }
+    }
+
+    /// The word of use of the entry, whose value has been copied, if it is the key's.
+    #[inline(always)]
+    fn quick_at(&self, link: Link, space: Space, key: &[u8], value: &mut Vec<u8>) -> Option<u64> {
         let record = self.memory.record(link.record).ok()?;
         let words = record.words();
         let [_, _, meta, used, expiry, next, payload @ ..] = words else { return None };
@@ -92,7 +109,7 @@ impl View<'_> {
         // ORDERING: Acquire fence: as in `View::attempt`.
         fence(Ordering::Acquire);
         let again = load(record.word()) as u32;
-        (again == link.generation).then_some(Quick { link, used })
+        (again == link.generation).then_some(used)
     }
 }
 

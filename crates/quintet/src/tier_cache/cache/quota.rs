@@ -1,7 +1,7 @@
 //! Quotas: who has how much in the cache, and what becomes of those who take more.
 //!
-//! Where a cache keeps accounts, each namespace has one under its number, behind them each process under that of its slot, and behind these lies one whose
-//! limits are those of every process.
+//! Where a cache keeps accounts, each namespace has one under its number, behind them each process
+//! under that of its slot, and behind these lies one whose limits are those of every process.
 //!
 //! | word of an account | |
 //! |---|---|
@@ -15,15 +15,22 @@
 //!
 //! For each block a word says who pays for the entry that begins there ([`Payer`]); 0: nobody.
 //!
-//! **A1.** Who pays is written before an entry is linked, and taken away, by exchange, by whoever frees it: so it is accounted off once.
-//! **A2.** Counts are hints. Who is killed between a store and its count leaves them wrong; every orphan sweep counts anew, and so does maintenance every few seconds.
-//! **A3.** A quota refuses nothing. Who inserts faster than its limit has that very entry made a *suspect*; who has more than its limit, its oldest ones, as far as a look at a part
-//! of the cache shows them, until that is no longer so.
-//! **A4.** A suspect lies in the last tier, is found like any other entry, and is not counted any more. Whoever needs room takes suspects first, also in a cache with one tier. It stays
-//! a suspect until it leaves or is replaced.
-//! **A5.** The work is the offender's: its own inserts look for what it has to lose.
+//! **A1.** Who pays is written before an entry is linked, and taken away, by exchange, by whoever
+//! frees it: so it is accounted off once.
+//! **A2.** Counts are hints. Who is killed between a store and its count leaves them wrong; every
+//! orphan sweep counts anew, and so does maintenance every few seconds.
+//! **A3.** A quota refuses nothing. Who inserts faster than its limit has that very entry made a
+//! *suspect*; who has more than its limit, its oldest ones, as far as a look at a part of the cache
+//! shows them, until that is no longer so.
+//! **A4.** A suspect lies in the last tier, is found like any other entry, and is not counted any
+//! more. Whoever needs room takes suspects first, also in a cache with one tier. It stays a suspect
+//! until it leaves or is replaced.
+//! **A5.** A namespace pays for what was written in its present life: who clears or removes it has
+//! its account begin anew, and what was written before is accounted off its process only.
+//! **A6.** The work is the offender's: its own inserts look for what it has to lose.
 
 use super::TierCache;
+use super::block::Block;
 use super::error::CacheError;
 use super::evict::Ring;
 use super::handle::Handle;
@@ -32,14 +39,17 @@ use super::members::Holding;
 use super::read::current;
 use super::spaces::{Namespace, Space};
 use super::view::{Age, Global, View};
+use crate::region::shm::Segment;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tier_cache::memory::MAX_TIERS;
 use crate::tier_cache::step::{Point, add, exchange, store_hint};
 use crate::tier_cache::word::{Link, Owner, RecordState};
 
-/// What somebody may have in a cache, and how fast it may fill it. Without a limit, whatever there is room for.
+/// What somebody may have in a cache, and how fast it may fill it. Without a limit, whatever there
+/// is room for.
 ///
-/// Nothing is refused: what is beyond a quota leaves before anything else does, as soon as somebody needs the room.
+/// Nothing is refused: what is beyond a quota leaves before anything else does, as soon as somebody
+/// needs the room.
 ///
 /// ```
 /// use quintet::cache::Quota;
@@ -99,7 +109,8 @@ pub(super) const SUSPECTS: usize = MAX_TIERS;
 /// Between two counts by maintenance.
 const AUDIT_MS: u64 = 10_000;
 
-/// Who pays for an entry: 63 it is a suspect, 62..47 namespace, 46..33 slot of the process and one, 32..20 its blocks, 19..0 the end of the incarnation.
+/// Who pays for an entry: 63 it is a suspect, 62..47 namespace, 46..33 slot of the process and one,
+/// 32..20 its blocks, 19..0 the end of the incarnation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Payer(u64);
 
@@ -135,7 +146,8 @@ impl Payer {
     }
 }
 
-/// A number of blocks in 13 bits: eight of them, and by how many they are shifted. Rounded up by less than a 127th.
+/// A number of blocks in 13 bits: eight of them, and by how many they are shifted. Rounded up by
+/// less than a 127th.
 fn code(blocks: u64) -> u64 {
     let blocks = blocks.clamp(1, 1 << 31);
     let shift = 64u32.saturating_sub(blocks.leading_zeros()).saturating_sub(8) as u64;
@@ -208,19 +220,36 @@ impl<'a> View<'a> {
             payer if payer.is_suspect() => {
                 _ = add(Point::Account, self.global(Global::Suspects), u64::MAX)
             }
-            payer if live => self.book(payer, u64::MAX),
+            payer if live => self.book(payer, self.is_of_this_life(block), u64::MAX),
             _ => {}
         }
     }
 
-    /// Books an entry on or off: `by` is 1 or -1.
-    fn book(&self, payer: Payer, by: u64) {
-        let space = self.account_of(Who::Space(payer.space()));
+    /// Books an entry on or off: `by` is 1 or -1. `of_space`: its namespace pays for it (A5).
+    fn book(&self, payer: Payer, of_space: bool, by: u64) {
+        let space = Some(Who::Space(payer.space())).filter(|_| of_space);
+        let space = space.and_then(|space| self.account_of(space));
         let process = self.member(payer.slot()).filter(|process| payer.is_of(*process));
         let process = process.and_then(|process| self.account_of(Who::Process(process)));
         for (account, _) in [space, process].into_iter().flatten() {
             add(Point::Account, &account[ENTRIES], by);
             add(Point::Account, &account[BLOCKS], by.wrapping_mul(payer.blocks()));
+        }
+    }
+
+    /// The entry that begins here was written since its namespace was last cleared (A5). To be
+    /// asked before somebody may free it.
+    fn is_of_this_life(&self, block: u32) -> bool {
+        self.memory.record(block).is_ok_and(|record| {
+            let block = Block::of(record);
+            self.space_written_in(block, block.meta()).is_some()
+        })
+    }
+
+    /// A namespace was cleared or removed: it has nothing (A5).
+    pub(super) fn empty_space_account(&self, number: u32) {
+        if let Some((account, _)) = self.account_of(Who::Space(number)) {
+            [ENTRIES, BLOCKS].iter().for_each(|at| store_hint(Point::Account, &account[*at], 0));
         }
     }
 
@@ -241,14 +270,17 @@ impl<'a> View<'a> {
         limits[0].is_some_and(|most| entries > most) || limits[1].is_some_and(|most| blocks > most)
     }
 
-    /// One more insert in this second: is it beyond the limit?
-    fn is_too_fast(&self, who: Who, second: u32) -> bool {
+    /// One more insert in this second: is it beyond the limit? The clock is looked at, where there
+    /// is one: a handle that was idle has an old second in mind.
+    fn is_too_fast(&self, who: Who) -> bool {
         let Some((account, limits)) = self.account_of(who) else { return false };
         let Some(most) = Self::limits(limits)[2] else { return false };
+        let second = (Segment::wall_ms() / 1000) as u32;
         loop {
             // ORDERING: Relaxed: the exchange decides.
             let seen = account[RATE].load(Ordering::Relaxed);
-            // Others may have looked at the clock a little later; one that was set back by more begins anew.
+            // Others may have looked at the clock a little later; one that was set back by more
+            // begins anew.
             let behind = ((seen >> 32) as u32).wrapping_sub(second);
             let next = if behind <= 2 { seen.wrapping_add(1) } else { (second as u64) << 32 | 1 };
             if exchange(Point::Account, &account[RATE], seen, next) {
@@ -260,10 +292,12 @@ impl<'a> View<'a> {
     /// Marks an entry as a suspect (A4). False if it is one, or is gone.
     fn mark_suspect(&self, link: Link) -> bool {
         let Some(place) = self.payers.get(link.record as usize) else { return false };
-        // ORDERING: Relaxed: the exchange decides. If the block is another entry's of the same payer by then, that is marked.
+        // ORDERING: Relaxed: the exchange decides. If the block is another entry's of the same
+        // payer by then, that is marked.
         let payer = Payer(place.load(Ordering::Relaxed));
         let lives = current(self, link)
             .is_some_and(|record| record.state().state() == Some(RecordState::Live));
+        let of_space = self.is_of_this_life(link.record);
         if payer.0 == 0
             || payer.is_suspect()
             || !lives
@@ -272,7 +306,7 @@ impl<'a> View<'a> {
             return false;
         }
         add(Point::Account, self.global(Global::Suspects), 1);
-        self.book(payer, u64::MAX);
+        self.book(payer, of_space, u64::MAX);
         let process = self.member(payer.slot()).filter(|process| payer.is_of(*process));
         for who in [Some(Who::Space(payer.space())), process.map(Who::Process)] {
             if let Some((account, _)) = who.and_then(|who| self.account_of(who)) {
@@ -288,11 +322,12 @@ impl<'a> View<'a> {
         (count as i64).max(0) as u64
     }
 
-    /// The oldest of those entries that are wanted, in the stretch from `hand` on, which moves on; as far as the array of ages knows.
+    /// The oldest of those entries that are wanted, in the stretch from `hand` on, which moves on;
+    /// as far as the array of ages knows.
     fn seek_payer(
         &self,
         hand: &mut usize,
-        wanted: impl Fn(Payer) -> bool,
+        wanted: impl Fn(u32, Payer) -> bool,
         but: &[u32],
         ring: &mut Ring,
     ) {
@@ -305,7 +340,7 @@ impl<'a> View<'a> {
             *hand = block + 1;
             // ORDERING: Relaxed: hints.
             let payer = Payer(self.payers[block].load(Ordering::Relaxed));
-            if payer.0 == 0 || !wanted(payer) || but.contains(&(block as u32)) {
+            if payer.0 == 0 || !wanted(block as u32, payer) || but.contains(&(block as u32)) {
                 continue;
             }
             let age = Age(self.ages[block].load(Ordering::Relaxed));
@@ -326,7 +361,9 @@ impl<'a> View<'a> {
         let mut counts = vec![[0u64; 2]; self.accounts.len() / ACCOUNT_WORDS];
         let mut suspects = 0;
         let spaces = self.sizes.spaces as usize;
-        for (payer, age) in self.payers.iter().zip(self.ages) {
+        // ORDERING: Acquire; partner: the flush, which says so before the next life begins.
+        let flushed = self.global(Global::Flushed).load(Ordering::Acquire) != 0;
+        for (block, (payer, age)) in self.payers.iter().zip(self.ages).enumerate() {
             // ORDERING: Relaxed: hints.
             let payer = Payer(payer.load(Ordering::Relaxed));
             if payer.0 == 0 || !Age(age.load(Ordering::Relaxed)).is_entry() {
@@ -338,7 +375,9 @@ impl<'a> View<'a> {
             }
             let process = self.member(payer.slot()).filter(|process| payer.is_of(*process));
             let process = process.map(|process| spaces + process.slot());
-            for number in [Some(payer.space() as usize), process].into_iter().flatten() {
+            let space = Some(payer.space() as usize);
+            let space = space.filter(|_| !flushed || self.is_of_this_life(block as u32));
+            for number in [space, process].into_iter().flatten() {
                 if let Some([entries, blocks]) = counts.get_mut(number) {
                     *entries += 1;
                     *blocks += payer.blocks();
@@ -403,11 +442,12 @@ impl Handle<'_> {
         if Space::is_flight(space.number()) {
             return;
         }
-        view.book(Payer::new(space.number(), self.owner, blocks), 1);
+        // Its block may be somebody else's by now: then that has been booked off.
+        let lives = view.generation_for(space).is_some();
+        view.book(Payer::new(space.number(), self.owner, blocks), lives, 1);
         let both = [Who::Space(space.number()), Who::Process(self.owner)];
-        let second = self.watch.second();
         // Both count it.
-        let fast = both.map(|who| view.is_too_fast(who, second));
+        let fast = both.map(|who| view.is_too_fast(who));
         if fast.contains(&true) {
             return self.suspect(link);
         }
@@ -432,10 +472,10 @@ impl Handle<'_> {
     /// The oldest entry of somebody who has too many, as far as a few looks show.
     fn oldest_of(&mut self, who: Who) -> Option<Link> {
         let view = self.view;
-        let wanted = |payer: Payer| {
+        let wanted = |block: u32, payer: Payer| {
             !payer.is_suspect()
                 && match who {
-                    Who::Space(number) => payer.space() == number,
+                    Who::Space(number) => payer.space() == number && view.is_of_this_life(block),
                     Who::Process(process) => payer.is_of(process),
                 }
         };
@@ -444,16 +484,17 @@ impl Handle<'_> {
             Who::Process(_) => &mut self.offenders[1],
         };
         for _ in 0..LOOKS {
-            while let Some(link) = ring.pop_current(&view) {
+            while let Some(link) = ring.pop_current(view) {
                 // ORDERING: Relaxed: a hint.
                 let payer = view.payers.get(link.record as usize);
-                if payer.is_some_and(|payer| wanted(Payer(payer.load(Ordering::Relaxed)))) {
+                let payer = payer.map_or(0, |payer| payer.load(Ordering::Relaxed));
+                if payer != 0 && wanted(link.record, Payer(payer)) {
                     return Some(link);
                 }
             }
             view.seek_payer(&mut self.quota_hand, wanted, &[], ring);
         }
-        ring.pop_current(&view)
+        ring.pop_current(view)
     }
 
     /// The next suspect that is not shunned, if there is one within a few looks (A4).
@@ -469,18 +510,20 @@ impl Handle<'_> {
         let ring = &mut self.rings[SUSPECTS];
         let looks = view.payers.len().div_ceil(STRETCH).min(LOOKS);
         for look in 0..=looks {
-            while let Some(link) = ring.pop_current(&view) {
+            while let Some(link) = ring.pop_current(view) {
                 if !shunned.contains(&link.record) {
                     self.vain_looks = 0;
                     return Some(link);
                 }
             }
             if look < looks {
-                view.seek_payer(&mut self.quota_hand, Payer::is_suspect, shunned, ring);
+                let wanted = |_, payer: Payer| payer.is_suspect();
+                view.seek_payer(&mut self.quota_hand, wanted, shunned, ring);
                 self.vain_looks += 1;
             }
         }
-        // All of them were looked at in vain: the count is wrong, unless somebody has just changed it.
+        // All of them were looked at in vain: the count is wrong, unless somebody has just changed
+        // it.
         if shunned.is_empty() && self.vain_looks > view.payers.len().div_ceil(STRETCH) {
             exchange(Point::Account, view.global(Global::Suspects), known, 0);
         }
@@ -498,7 +541,7 @@ impl Handle<'_> {
 }
 
 impl TierCache {
-    fn accounts(&self) -> Result<View<'_>, CacheError> {
+    fn accounts(&self) -> Result<&View<'_>, CacheError> {
         match (self.sizes.quotas, self.segment.is_writable()) {
             (false, _) => Err(CacheError::NoQuotas),
             (_, false) => Err(CacheError::ReadOnly),
@@ -506,8 +549,9 @@ impl TierCache {
         }
     }
 
-    /// Holds a namespace to a quota, from now on and for all processes; [`Quota::default`] lifts it. What it has beyond that becomes suspect with its next
-    /// inserts: it leaves before anything else, as soon as somebody needs the room. The cache must have been made with
+    /// Holds a namespace to a quota, from now on and for all processes; [`Quota::default`] lifts
+    /// it. What it has beyond that becomes suspect with its next inserts: it leaves before anything
+    /// else, as soon as somebody needs the room. The cache must have been made with
     /// [`CacheBuilder::quotas`](super::CacheBuilder::quotas).
     ///
     /// ```
@@ -544,7 +588,8 @@ impl TierCache {
         }
     }
 
-    /// Holds each process to a quota, the same for all of them, from now on; [`Quota::default`] lifts it. See [`TierCache::set_quota`].
+    /// Holds each process to a quota, the same for all of them, from now on; [`Quota::default`]
+    /// lifts it. See [`TierCache::set_quota`].
     ///
     /// ```
     /// use quintet::cache::{Quota, TierCache};

@@ -1,12 +1,16 @@
 //! Reading: a certified copy, or a validated miss.
 //!
-//! **G1.** A match of hash and place in one 16-byte load is a candidate. The copy counts only if the head's generation is the
-//! cell's before and after it: a record, and with it its further blocks, is reused only after its generation moved on (F2).
-//! **G2.** Whole keys are compared. A candidate with another key is passed over; the search goes on.
+//! **G1.** A match of hash and place in one 16-byte load is a candidate. The copy counts only if
+//! the head's generation is the cell's before and after it: a record, and with it its further
+//! blocks, is reused only after its generation moved on (`free` F2).
+//! **G2.** Whole keys are compared. A candidate with another key is passed over; the search goes
+//! on.
 //! **G3.** A candidate with the right key that is outlived ends the search as a miss.
-//! **G4.** A miss is believed if the bucket's control word was free and the same before and after the search.
-//! Tiers are searched from young to old; what ends the search in one is not looked for in the next.
-//! **G5.** A hit stores nothing but the word of use of its entry, if that changes, and its own counters.
+//! **G4.** A miss is believed if the bucket's control word was free and the same before and after
+//! the search. Tiers are searched from young to old; what ends the search in one is not looked for
+//! in the next.
+//! **G5.** A hit stores nothing but the word of use of its entry, if that changes, and its own
+//! counters.
 
 use super::block::{Block, Meta, Pieces};
 use super::copy::copy_out;
@@ -24,7 +28,8 @@ use crate::tier_cache::wait::Wait;
 use crate::tier_cache::word::{Cbits, InputHash, Link, RecordWord};
 use std::time::Duration;
 
-/// Receives the bytes of a value. It may be called several times for one read; the last call counts.
+/// Receives the bytes of a value. It may be called several times for one read; the last call
+/// counts.
 pub(super) trait Target {
     /// Takes `bytes` bytes out of the words that follow. False: the words ended early.
     fn take(&mut self, bytes: usize, pieces: &mut Pieces<'_>) -> bool;
@@ -204,8 +209,8 @@ impl<'a> View<'a> {
         // ORDERING: Relaxed: as in `View::tick`.
         let used = record.tick().load(Ordering::Relaxed);
         let expiry = block.expiry();
-        // ORDERING: Acquire fence: if any word above came from a later use of its block, the load below sees a
-        // later generation. Partner: the Release fence of whoever took the block.
+        // ORDERING: Acquire fence: if any word above came from a later use of its block, the load
+        // below sees a later generation. Partner: the Release fence of whoever took the block.
         fence(Ordering::Acquire);
         crash_point!(Point::ReadAgain);
         if RecordWord(record.word().load(Ordering::Relaxed)).generation() != link.generation {
@@ -298,7 +303,8 @@ impl<'a> View<'a> {
         Tried::Other
     }
 
-    /// The general case (G4). `map`: the caller can write, so it recovers a dead owner it would have to wait for.
+    /// The general case (G4). `map`: the caller can write, so it recovers a dead owner it would
+    /// have to wait for.
     pub(super) fn read_slow(
         &self,
         map: Option<&Map<'_>>,
@@ -334,8 +340,9 @@ impl<'a> View<'a> {
             let tried = self.read_all(input, space, key, target);
             let seen = self.seen(home);
             crash_point!(Point::ReadAgain);
-            // ORDERING: the cell loads are Acquire, and the fence makes the looks at generations so: a search that saw a
-            // store under the word sees the word locked or one version on. Partner: the Release stores under the word.
+            // ORDERING: the cell loads are Acquire, and the fence makes the looks at generations
+            // so: a search that saw a store under the word sees the word locked or one version on.
+            // Partner: the Release stores under the word.
             fence(Ordering::Acquire);
             let after = self.memory.control(home);
             let quiet = before == after && before.owner().is_none();

@@ -1,6 +1,7 @@
 //! Read access that takes no seat.
 
 use super::error::CacheError;
+use super::quick::Quick;
 use super::read::{Hit, Nothing, Part, Target, Tried};
 use super::spaces::Space;
 use super::stored::Backing;
@@ -11,7 +12,7 @@ use std::time::Duration;
 /// Read access that stores nothing at all: no seat, no recency, no counters, no recovery.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'c> {
-    pub(super) view: View<'c>,
+    pub(super) view: &'c View<'c>,
     /// The store, which a miss goes on to.
     pub(super) backing: Option<&'c Backing>,
     pub(super) space: Space,
@@ -19,11 +20,12 @@ pub struct Reader<'c> {
 }
 
 impl<'c> Reader<'c> {
-    pub(super) fn new(view: View<'c>, backing: Option<&'c Backing>) -> Self {
+    pub(super) fn new(view: &'c View<'c>, backing: Option<&'c Backing>) -> Self {
         Self { view, backing, space: Space::default(), timeout: DEFAULT_TIMEOUT }
     }
 
-    /// Sets how long a miss waits for a writer of its bucket. Behind a dead one it returns [`CacheError::Busy`] then.
+    /// Sets how long a miss waits for a writer of its bucket. Behind a dead one it returns
+    /// [`CacheError::Busy`] then.
     pub fn set_timeout(&mut self, timeout: Duration) {
         self.timeout = timeout;
     }
@@ -50,13 +52,14 @@ impl<'c> Reader<'c> {
     #[inline]
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool, CacheError> {
         let (view, key) = (self.view, key.as_ref());
-        if !view.sizes.sums && view.quick(self.space, key, value).is_some() {
+        if !view.sizes.sums && matches!(view.quick(self.space, key, value), Quick::Hit { .. }) {
             return Ok(true);
         }
         Ok(self.read(key, value)?.is_some())
     }
 
-    /// As much of a value as fits into a slice, and how long it is; see [`Handle::get_into_slice`](super::Handle::get_into_slice).
+    /// As much of a value as fits into a slice, and how long it is; see
+    /// [`Handle::get_into_slice`](super::Handle::get_into_slice).
     pub fn get_into_slice(
         &self,
         key: impl AsRef<[u8]>,

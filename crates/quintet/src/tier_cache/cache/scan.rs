@@ -1,7 +1,8 @@
 //! Scans: every entry, bucket by bucket, while others write.
 //!
-//! A key's bucket never changes, so a key that is there during the whole scan is shown exactly once; one that comes or goes
-//! meanwhile is shown at most once. A bucket is read like a miss: again, until its control word was free and the same on both sides.
+//! A key's bucket never changes, so a key that is there during the whole scan is shown exactly
+//! once; one that comes or goes meanwhile is shown at most once. A bucket is read like a miss:
+//! again, until its control word was free and the same on both sides.
 
 use super::TierCache;
 use super::block::{Block, Pieces};
@@ -49,7 +50,7 @@ pub(super) struct Copied {
 /// All entries of a cache; see [`TierCache::scan`].
 #[derive(Debug)]
 pub struct Scan<'c> {
-    view: View<'c>,
+    view: &'c View<'c>,
     map: Option<Map<'c>>,
     bucket: u32,
     found: Vec<ScannedEntry>,
@@ -74,8 +75,10 @@ pub struct ScanPage {
 }
 
 impl TierCache {
-    /// A page of a scan: the entries of a namespace whose keys begin with `prefix`, from a cursor on (0 is the beginning), until there are at least `most` of them or
-    /// a stretch of buckets has been looked at. Nothing is held between two pages. A key that is there during the whole scan is shown exactly once.
+    /// A page of a scan: the entries of a namespace whose keys begin with `prefix`, from a cursor
+    /// on (0 is the beginning), until there are at least `most` of them or a stretch of buckets has
+    /// been looked at. Nothing is held between two pages. A key that is there during the whole scan
+    /// is shown exactly once.
     pub fn scan_from(
         &self,
         cursor: u64,
@@ -103,7 +106,8 @@ impl TierCache {
 }
 
 impl View<'_> {
-    /// A certified copy of the entry a link names; `Err` if it has moved on, `None` if it is outlived or not an entry.
+    /// A certified copy of the entry a link names; `Err` if it has moved on, `None` if it is
+    /// outlived or not an entry.
     pub(super) fn copy(&self, link: Link) -> Result<Option<ScannedEntry>, ()> {
         if self.is_flight(link) { Ok(None) } else { self.copy_any(link) }
     }
@@ -122,7 +126,8 @@ impl View<'_> {
         ScannedEntry { namespace: Namespace(space), key, value, ttl: self.left(expiry) }
     }
 
-    /// A certified copy, whatever has become of the entry meanwhile but that its place has moved on.
+    /// A certified copy, whatever has become of the entry meanwhile but that its place has moved
+    /// on.
     pub(super) fn copy_whole(&self, link: Link) -> Result<Copied, ()> {
         let record = super::read::current(self, link).ok_or(())?;
         let block = Block::of(record);

@@ -1,4 +1,5 @@
-//! Whole operations of the cache under shuttle, on a cache so small that they all meet: nothing is lost, nothing is delivered twice.
+//! Whole operations of the cache under shuttle, on a cache so small that they all meet: nothing is
+//! lost, nothing is delivered twice.
 
 use super::layout::{FORMAT, Stored};
 use super::*;
@@ -52,7 +53,8 @@ impl EvictionSink for Counting {
     }
 }
 
-/// Three fill a cache that is too small for them, in few buckets: whatever was added is there or was delivered once.
+/// Three fill a cache that is too small for them, in few buckets: whatever was added is there or
+/// was delivered once.
 #[test]
 fn shuttle_cache_every_departure_is_delivered_once() {
     schedules(SCHEDULES, || {
@@ -136,7 +138,8 @@ fn shuttle_cache_flights_are_handed_over() {
     });
 }
 
-/// The same in two halves: one gives its flight up, the others complete theirs or ask again; and one computation is enough.
+/// The same in two halves: one gives its flight up, the others complete theirs or ask again; and
+/// one computation is enough.
 #[test]
 fn shuttle_cache_flights_in_two_halves() {
     schedules(SCHEDULES, || {

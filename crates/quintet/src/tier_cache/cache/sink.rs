@@ -1,13 +1,16 @@
 //! Where evicted entries go.
 //!
-//! **E1.** Whoever is about to put an entry out *claims* it: its word names the seat. Readers and writers do not care; others who look for
-//! room pass it over while the claimant lives, and an add whose window leaves it no choice waits.
-//! **E2.** With a sink, a victim is delivered first and unlinked after the sink accepted it. An error keeps it. Whoever replaces or removes
-//! it meanwhile wins: the sink is told that it did not leave.
-//! **E3.** So a departure is delivered at least once, and exactly once as long as no process dies in between.
-//! A child that is forked in the sink has no part in it: it neither carries out nor gives back what its parent claimed.
-//! **E4.** So is an entry that has to leave a full window: the add lets go of everything, puts that entry out, and plans anew. Only where there
-//! is no sink does it leave within the add, claimed.
+//! **E1.** Whoever is about to put an entry out *claims* it: its word names the seat. Readers and
+//! writers do not care; others who look for room pass it over while the claimant lives, and an add
+//! whose window leaves it no choice waits.
+//! **E2.** With a sink, a victim is delivered first and unlinked after the sink accepted it. An
+//! error keeps it. Whoever replaces or removes it meanwhile wins: the sink is told that it did not
+//! leave.
+//! **E3.** So a departure is delivered at least once, and exactly once as long as no process dies
+//! in between. A child that is forked in the sink has no part in it: it neither carries out nor
+//! gives back what its parent claimed.
+//! **E4.** So is an entry that has to leave a full window: the add lets go of everything, puts that
+//! entry out, and plans anew. Only where there is no sink does it leave within the add, claimed.
 
 use super::TierCache;
 use super::error::CacheError;
@@ -40,14 +43,15 @@ pub struct Departed {
 
 /// Receives evicted entries: a store of another kind, a log, a larger cache.
 ///
-/// It may use the cache that calls it, by other handles. One that stores there should do so by a handle that evicts nothing
-/// ([`Handle::set_no_evict`]), or it is called again from inside.
+/// It may use the cache that calls it, by other handles. One that stores there should do so by a
+/// handle that evicts nothing ([`Handle::set_no_evict`]), or it is called again from inside.
 pub trait EvictionSink: Send + Sync {
-    /// Keeps these entries. An error keeps them in the cache instead, and fails the operation that needed their room.
+    /// Keeps these entries. An error keeps them in the cache instead, and fails the operation that
+    /// needed their room.
     fn store(&self, batch: &[Departed]) -> Result<(), String>;
 
-    /// Entries of an accepted batch that did not leave after all: somebody replaced or removed them meanwhile. A store deletes
-    /// what it has under these ids.
+    /// Entries of an accepted batch that did not leave after all: somebody replaced or removed them
+    /// meanwhile. A store deletes what it has under these ids.
     fn withdraw(&self, batch: &[Departed]) {
         let _ = batch;
     }
@@ -101,14 +105,14 @@ impl View<'_> {
 
 /// Claimed victims; whatever is left of them is given back, also if the sink unwinds.
 pub(super) struct Claims<'a> {
-    view: View<'a>,
+    view: &'a View<'a>,
     seat: u32,
     pub(super) links: Vec<Link>,
     forks: usize,
 }
 
 impl<'a> Claims<'a> {
-    pub(super) fn of(view: View<'a>, seat: u32) -> Self {
+    pub(super) fn of(view: &'a View<'a>, seat: u32) -> Self {
         view.set_claiming(seat, true);
         Self { view, seat, links: Vec::new(), forks: fork::seen().0 }
     }
@@ -132,7 +136,8 @@ impl TierCache {
 }
 
 impl Handle<'_> {
-    /// The victims of one batch: `first`, and with a sink as many further ones of its tier as it takes, at most `most` in all.
+    /// The victims of one batch: `first`, and with a sink as many further ones of its tier as it
+    /// takes, at most `most` in all.
     pub(super) fn batch_of(&mut self, first: Link, tier: usize, most: usize) -> Vec<Link> {
         let most = match &self.cache.sink {
             _ if self.stores => most,
@@ -141,13 +146,14 @@ impl Handle<'_> {
         };
         let mut links = vec![first];
         while links.len() < most {
-            let Some(link) = self.rings[tier].pop_current(&self.view) else { break };
+            let Some(link) = self.rings[tier].pop_current(self.view) else { break };
             links.push(link);
         }
         links
     }
 
-    /// Makes room: puts `victim` out, and with a sink a batch of others. Returns how many blocks they had, 0 if nothing left.
+    /// Makes room: puts `victim` out, and with a sink a batch of others. Returns how many blocks
+    /// they had, 0 if nothing left.
     pub(super) fn put_out_for_room(
         &mut self,
         victim: Link,
@@ -176,8 +182,8 @@ impl Handle<'_> {
         went.map(|went| if went { blocks.max(1) } else { 0 })
     }
 
-    /// Puts these out, as far as nobody else does (E1 to E3), and shows what left. Returns whether anything left: nobody wants to see
-    /// outlived ones.
+    /// Puts these out, as far as nobody else does (E1 to E3), and shows what left. Returns whether
+    /// anything left: nobody wants to see outlived ones.
     pub(super) fn put_out(
         &mut self,
         links: &[Link],

@@ -1,6 +1,7 @@
 //! Namespaces: a number with a name, a birth and a generation, so that a flush is one store.
 //!
-//! A table of slots, found by the hash of the name and then by the whole name. A slot's number is its namespace's.
+//! A table of slots, found by the hash of the name and then by the whole name. A slot's number is
+//! its namespace's.
 //!
 //! | word | |
 //! |---|---|
@@ -10,12 +11,15 @@
 //! | 3 | length of the name |
 //! | 4.. | the name, up to 96 bytes; of a longer one 80 bytes and a hash of 128 bits |
 //!
-//! **N1.** A name is in one slot at most: whoever makes or removes one holds the *naming word*, which names its process, and which is taken over on
-//! proof of its death. Lookups hold nothing.
-//! **N2.** Word 0 is stored last. Who dies before leaves a slot that nobody finds, and that the next one fills anew.
-//! **N3.** Entries carry the generation they were written in; those of another one are outlived. The generation only grows, over removals too.
-//! **N4.** The birth is the generation that a namespace was made in. It salts the hashes of its keys, and whoever writes compares it: who still holds a
-//! namespace that has been removed finds nothing in the one that has its number now, and writes nothing there.
+//! **N1.** A name is in one slot at most: whoever makes or removes one holds the *naming word*,
+//! which names its process, and which is taken over on proof of its death. Lookups hold nothing.
+//! **N2.** Word 0 is stored last. Who dies before leaves a slot that nobody finds, and that the
+//! next one fills anew.
+//! **N3.** Entries carry the generation they were written in; those of another one are outlived.
+//! The generation only grows, over removals too.
+//! **N4.** The birth is the generation that a namespace was made in. It salts the hashes of its
+//! keys, and whoever writes compares it: who still holds a namespace that has been removed finds
+//! nothing in the one that has its number now, and writes nothing there.
 
 use super::TierCache;
 use super::block::{Block, Meta};
@@ -95,11 +99,13 @@ pub struct NamespaceStats {
     pub entries: u64,
     /// Bytes of their blocks.
     pub bytes: u64,
-    /// Lookups that found their key. Handles report them a few milliseconds late, and those that are killed not all.
+    /// Lookups that found their key. Handles report them a few milliseconds late, and those that
+    /// are killed not all.
     pub hits: u64,
     /// What it is held to.
     pub quota: Quota,
-    /// What it has within that, where accounts are kept ([`CacheBuilder::quotas`](super::CacheBuilder::quotas)).
+    /// What it has within that, where accounts are kept
+    /// ([`CacheBuilder::quotas`](super::CacheBuilder::quotas)).
     pub holds: Option<Holding>,
 }
 
@@ -146,7 +152,8 @@ impl<'a> View<'a> {
     }
 
     fn life(&self, space: u32) -> u64 {
-        // ORDERING: Acquire; partner: the exchange of a flush. Who sees the flush sees the entries before it gone.
+        // ORDERING: Acquire; partner: the exchange of a flush. Who sees the flush sees the entries
+        // before it gone.
         self.life_word(space).map_or(0, |word| word.load(Ordering::Acquire))
     }
 
@@ -156,7 +163,8 @@ impl<'a> View<'a> {
         self.life(space) as u32
     }
 
-    /// The generation that an entry of this namespace is written in. `None` if the namespace has been removed (N4).
+    /// The generation that an entry of this namespace is written in. `None` if the namespace has
+    /// been removed (N4).
     pub(super) fn generation_for(&self, space: Space) -> Option<u32> {
         let life = self.life(space.number);
         ((life >> 32) as u32 == space.birth()).then_some(life as u32)
@@ -167,14 +175,8 @@ impl<'a> View<'a> {
         Space::new(number, (self.life(number) >> 32) as u32)
     }
 
-    /// The namespace of an entry; `None` if it is outlived. By one look: the number may be another namespace's a moment later.
-    pub(super) fn living_space(&self, block: Block<'a>, meta: Meta) -> Option<Space> {
-        let expiry = block.expiry();
-        let space = self.space_written_in(block, meta);
-        space.filter(|_| !(expiry != 0 && self.has_passed(expiry)))
-    }
-
-    /// The namespace of an entry; `None` if that has been cleared since. By one look, as above.
+    /// The namespace of an entry; `None` if that has been cleared since. By one look: the number
+    /// may be another namespace's a moment later.
     pub(super) fn space_written_in(&self, block: Block<'a>, meta: Meta) -> Option<Space> {
         let life = self.life(meta.space());
         let (_, generation) = block.next_and_space();
@@ -254,7 +256,8 @@ impl<'a> View<'a> {
         Some(if length > LONGEST { text + "…" } else { text })
     }
 
-    /// All entries of a namespace are outlived from here on, and its next generation begins. `ends`: so is the namespace.
+    /// All entries of a namespace are outlived from here on, and its next generation begins.
+    /// `ends`: so is the namespace.
     fn outlive(&self, number: u32, ends: bool) {
         let Some(word) = self.life_word(number) else { return };
         // Before and after: a sweep in between has not seen them all.
@@ -267,6 +270,7 @@ impl<'a> View<'a> {
                 break;
             }
         }
+        self.empty_space_account(number);
         store(Point::Space, self.global(Global::Flushed), 1);
     }
 }
@@ -302,8 +306,9 @@ impl TierCache {
         }
     }
 
-    /// The namespace of this name, made if there is none. The empty name is the namespace every handle begins in. Names of any length are told
-    /// apart; one longer than 96 bytes is shown cut off.
+    /// The namespace of this name, made if there is none. The empty name is the namespace every
+    /// handle begins in. Names of any length are told apart; one longer than 96 bytes is shown cut
+    /// off.
     pub fn namespace(&self, name: &str) -> Result<Namespace, CacheError> {
         let view = self.view();
         if let Some(space) = view.find_space(name) {
@@ -319,8 +324,9 @@ impl TierCache {
         self.view().find_space(name).map(Namespace)
     }
 
-    /// Removes a namespace and its entries; its place is free for another one. False if there was none. Whoever still uses it finds nothing, and
-    /// is told [`CacheError::NoNamespace`] when it writes. The unnamed one is only flushed.
+    /// Removes a namespace and its entries; its place is free for another one. False if there was
+    /// none. Whoever still uses it finds nothing, and is told [`CacheError::NoNamespace`] when it
+    /// writes. The unnamed one is only flushed.
     pub fn remove_namespace(&self, name: &str) -> Result<bool, CacheError> {
         let _naming = self.name_spaces()?;
         let view = self.view();
@@ -380,7 +386,8 @@ impl TierCache {
         self.namespaces().into_iter().map(stats).collect()
     }
 
-    /// Removes every entry of a namespace, by one store. Their blocks are reclaimed as they are needed.
+    /// Removes every entry of a namespace, by one store. Their blocks are reclaimed as they are
+    /// needed.
     pub fn clear_namespace(&self, space: Namespace) -> Result<(), CacheError> {
         if !self.segment.is_writable() {
             return Err(CacheError::ReadOnly);

@@ -20,12 +20,13 @@ pub(super) enum Count {
     Expired = 7,
     Delivered = 8,
     SinkErrors = 9,
-    Waits = 10,
+    // 10 is not used.
     Computed = 11,
     /// Blocks of stored entries beyond their first.
     Further = 12,
     Refused = 13,
-    /// Lookups that found their key in a tier but the first: one word for each tier, the first one's not used.
+    /// Lookups that found their key in a tier but the first: one word for each tier, the first
+    /// one's not used.
     TierHits = 14,
     /// Entries that moved from a tier to the next: one word for each tier.
     Demoted = 18,
@@ -184,7 +185,8 @@ impl View<'_> {
     pub(super) fn len(&self) -> u64 {
         let seats = (0..self.sizes.seats).filter_map(|number| self.memory.seat(number).ok());
         let sum = seats.fold(0u64, |sum, seat| sum.wrapping_add(seat.count()));
-        // Read one after the other while others work, the counts may miss an entry that has just moved.
+        // Read one after the other while others work, the counts may miss an entry that has just
+        // moved.
         if sum > self.sizes.blocks as u64 { 0 } else { sum }
     }
 

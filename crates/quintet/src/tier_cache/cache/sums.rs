@@ -1,9 +1,12 @@
 //! Sums of entries, for caches that were made with them.
 //!
-//! An array of a word per block: of a head, CRC-32C over its hash and bucket, its lengths and namespace, its key and its value, and its generation.
+//! An array of a word per block: of a head, CRC-32C over its hash and bucket, its lengths and
+//! namespace, its key and its value, and its generation.
 //!
-//! **U1.** It is stored before the entry is linked, and nothing that it covers changes while that is linked. A flight has none: its token changes.
-//! **U2.** It is read between the two looks at the generation (G1), like what it covers: a copy that is certified and does not fit is damaged.
+//! **U1.** It is stored before the entry is linked, and nothing that it covers changes while that
+//! is linked. A flight has none: its token changes.
+//! **U2.** It is read between the two looks at the generation (`read` G1), like what it covers: a
+//! copy that is certified and does not fit is damaged.
 
 use super::block::{Block, Pieces};
 use super::spaces::Space;
@@ -46,7 +49,7 @@ impl<'a> View<'a> {
     #[inline(never)]
     fn fits_sum(&self, link: Link, block: Block<'a>) -> bool {
         let Some(place) = self.sums.get(link.record as usize) else { return false };
-        // ORDERING: Relaxed: certified by the second look at the generation (G1).
+        // ORDERING: Relaxed: certified by the second look at the generation (`read` G1).
         let stored = place.load(Ordering::Relaxed);
         Space::is_flight(block.meta().space())
             || self.sum_of(link, block).is_some_and(|sum| sum as u64 == stored)

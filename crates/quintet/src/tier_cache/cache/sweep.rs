@@ -3,10 +3,11 @@
 //! | block | what the orphan sweep does |
 //! |---|---|
 //! | free, not offered | offers it |
-//! | chained to a head that is not of the named generation, prepared or live | frees it (F3) |
+//! | chained to a head that is not of the named generation, prepared or live | frees it (`free` F3) |
 //! | prepared by a seat that is in no operation | frees it |
 //!
-//! Each decision is carried out by exchange with the word it was made on, so that sweeps run beside everything else.
+//! Each decision is carried out by exchange with the word it was made on, so that sweeps run beside
+//! everything else.
 
 use super::block::Block;
 use super::clock::monotonic_ms;
@@ -59,7 +60,8 @@ impl View<'_> {
         has(self.bits, block as usize) && has(self.summary, block as usize / 64)
     }
 
-    /// Looks at every block. Whoever dies at it leaves the wish for a sweep behind; so does who dies meanwhile.
+    /// Looks at every block. Whoever dies at it leaves the wish for a sweep behind; so does who
+    /// dies meanwhile.
     pub(super) fn sweep_orphans(&self) -> Result<Swept, MapError> {
         let mut swept = Swept::default();
         let wanted = self.global(Global::SweepsWanted);
@@ -125,8 +127,9 @@ impl View<'_> {
 }
 
 impl Handle<'_> {
-    /// Nothing is free: recovers the dead and finds the blocks they left. Where somebody else can still be evicted (not `urgent`),
-    /// it asks who is alive only now and then. False if that freed nothing.
+    /// Nothing is free: recovers the dead and finds the blocks they left. Where somebody else can
+    /// still be evicted (not `urgent`), it asks who is alive only now and then. False if that freed
+    /// nothing.
     pub(super) fn reclaim(&mut self, urgent: bool) -> Result<bool, CacheError> {
         let view = self.view;
         let is_wanted = || {
@@ -154,9 +157,11 @@ impl Handle<'_> {
         Ok(found)
     }
 
-    /// The last resort: what others keep to themselves, living ones too. False if there was nothing.
+    /// The last resort: what others keep to themselves, living ones too. False if there was
+    /// nothing.
     pub(super) fn find_hidden(&mut self) -> Result<bool, CacheError> {
-        // Where nothing is ever evicted nobody keeps anything; a handle that may not evict is refused often.
+        // Where nothing is ever evicted nobody keeps anything; a handle that may not evict is
+        // refused often.
         if !self.view.sizes.evicts || self.spares() && !self.is_time_to_ask() {
             return Ok(false);
         }
@@ -175,7 +180,8 @@ impl Handle<'_> {
         due
     }
 
-    /// Takes away entries that have outlived themselves, among the next `most` blocks. Returns how many.
+    /// Takes away entries that have outlived themselves, among the next `most` blocks. Returns how
+    /// many.
     pub(super) fn expire(&mut self, most: usize) -> Result<usize, CacheError> {
         let view = self.view;
         let blocks = view.sizes.blocks as usize;

@@ -1,14 +1,19 @@
 //! Tiers: who moves down, and when; who moves up; what each tier holds.
 //!
-//! All tiers share the blocks. A tier has its *share* of them, the same for each: while it holds more, each set moves some of its oldest to the next one, which is a move of a
-//! cell in the map below and touches no bytes. The last tier only loses entries, to whoever needs room.
+//! All tiers share the blocks. A tier has its *share* of them, the same for each: while it holds
+//! more, each set moves some of its oldest to the next one, which is a move of a cell in the map
+//! below and touches no bytes. The last tier only loses entries, to whoever needs room.
 //!
-//! **M1.** What lies in which tier is in the cells, and what each seat changed of it in its counts: both are exact, whoever dies.
-//! **M2.** The array of ages says the tier of an entry as far as it knows, and a word for each tier how many blocks it holds, as far as handles have reported: hints. Who finds
-//! that an entry lies elsewhere corrects the array; every orphan sweep counts the blocks anew.
-//! **M3.** A set has taken effect before anybody moves for its sake: what goes wrong then is not its failure, and the next one tries again.
-//! **M4.** Age decides who moves first, not whether somebody does: a tier with too many loses its oldest, however young they are. What was not used for the *cooling* time is moved
-//! by maintenance, however few there are.
+//! **M1.** What lies in which tier is in the cells, and what each seat changed of it in its counts:
+//! both are exact, whoever dies.
+//! **M2.** The array of ages says the tier of an entry as far as it knows, and a word for each tier
+//! how many blocks it holds, as far as handles have reported: hints. Who finds that an entry lies
+//! elsewhere corrects the array; every orphan sweep counts the blocks anew.
+//! **M3.** A set has taken effect before anybody moves for its sake: what goes wrong then is not
+//! its failure, and the next one tries again.
+//! **M4.** Age decides who moves first, not whether somebody does: a tier with too many loses its
+//! oldest, however young they are. What was not used for the *cooling* time is moved by
+//! maintenance, however few there are.
 
 use super::TierCache;
 use super::block::Block;
@@ -26,7 +31,8 @@ use std::time::Duration;
 
 /// Entries that one set moves down from each tier at most: one for itself, one to catch up.
 const MOVES_PER_SET: usize = 2;
-/// Victims that turn out not to be movable before a set gives up, and those that turn out to lie elsewhere.
+/// Victims that turn out not to be movable before a set gives up, and those that turn out to lie
+/// elsewhere.
 const TRIES: usize = 4;
 const CORRECTIONS: usize = 256;
 
@@ -225,7 +231,8 @@ impl Handle<'_> {
         }
     }
 
-    /// Moves the least recently used entry of a tier to the next. False if there is none that can be moved just now.
+    /// Moves the least recently used entry of a tier to the next. False if there is none that can
+    /// be moved just now.
     fn demote_one(&mut self, tier: usize) -> Result<bool, CacheError> {
         let view = self.view;
         let mut shunned = Vec::new();
@@ -244,10 +251,11 @@ impl Handle<'_> {
         Ok(false)
     }
 
-    /// Moves this entry from a tier to the next, if nobody holds its bucket; an outlived one leaves instead.
+    /// Moves this entry from a tier to the next, if nobody holds its bucket; an outlived one leaves
+    /// instead.
     fn demote(&mut self, link: Link, tier: usize) -> Result<Moved, CacheError> {
         let view = self.view;
-        let outlived = super::read::current(&view, link).is_none_or(|record| {
+        let outlived = super::read::current(view, link).is_none_or(|record| {
             let block = Block::of(record);
             view.is_outlived(block, block.meta())
         });
@@ -310,7 +318,8 @@ impl Handle<'_> {
         }
     }
 
-    /// A use moves an entry to the first tier, if nobody holds its bucket. If not, another use will.
+    /// A use moves an entry to the first tier, if nobody holds its bucket. If not, another use
+    /// will.
     #[cold]
     pub(super) fn promote(&mut self, link: Link) {
         if matches!(self.shift(link, Way::Up, None), Ok(Moved::Yes)) {
@@ -318,7 +327,8 @@ impl Handle<'_> {
         }
     }
 
-    /// Moves up to `most` entries of a tier to the next, the least recently used first. Returns how many: none from the last tier.
+    /// Moves up to `most` entries of a tier to the next, the least recently used first. Returns how
+    /// many: none from the last tier.
     pub fn demote_oldest(&mut self, tier: usize, most: usize) -> Result<usize, CacheError> {
         self.inner.begin_read()?;
         let mut moved = 0;
@@ -328,8 +338,9 @@ impl Handle<'_> {
         Ok(moved)
     }
 
-    /// Moves up to `most` entries of a tier that were not used for at least `time` to the next, the oldest first. Returns how many. How long an entry was not used
-    /// is known as for [`Handle::evict_unused`].
+    /// Moves up to `most` entries of a tier that were not used for at least `time` to the next, the
+    /// oldest first. Returns how many. How long an entry was not used is known as for
+    /// [`Handle::evict_unused`].
     pub fn demote_unused(
         &mut self,
         tier: usize,
@@ -376,7 +387,9 @@ impl TierCache {
         self.view().memory.tiers()
     }
 
-    /// After this time without use maintenance moves an entry from the first tier to the second, after twice that to the third, and so on, for all processes; `None`, the default: only when its tier is full.
+    /// After this time without use maintenance moves an entry from the first tier to the second,
+    /// after twice that to the third, and so on, for all processes; `None`, the default: only when
+    /// its tier is full.
     pub fn set_cooling(&self, time: Option<Duration>) -> Result<(), CacheError> {
         if !self.segment.is_writable() {
             return Err(CacheError::ReadOnly);

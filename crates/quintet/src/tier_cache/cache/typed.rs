@@ -30,7 +30,8 @@ mod with_serde {
         fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String>;
     }
 
-    /// A handle whose values have a type and whose keys are text, bytes, or anything that shows them.
+    /// A handle whose values have a type and whose keys are text, bytes, or anything that shows
+    /// them.
     ///
     /// ```
     /// use quintet::cache::{CacheError, Format, TierCache};

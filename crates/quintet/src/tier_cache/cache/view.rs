@@ -30,7 +30,8 @@ pub(super) enum Global {
     SweepsWanted = 17,
     /// A namespace was flushed and nobody has looked at every entry since.
     Flushed = 18,
-    /// No moment before this one comes again: the segment's time does not go back, whatever happens to the machine's clock.
+    /// No moment before this one comes again: the segment's time does not go back, whatever happens
+    /// to the machine's clock.
     Floor = 24,
     /// Operations of dead peers that were completed or undone.
     Recoveries = 32,
@@ -38,7 +39,8 @@ pub(super) enum Global {
     Orphans = 33,
     /// Orphan sweeps.
     Sweeps = 34,
-    /// The process that maintains, ahead of need; those that demote and that deliver come behind the next.
+    /// The process that maintains, ahead of need; those that demote and that deliver come behind
+    /// the next.
     Maintainer = 48,
     /// The process that makes or removes a namespace.
     Naming = 49,
@@ -50,7 +52,8 @@ pub(super) enum Global {
     Cooling = 65,
     /// Entries of those who exceed their quotas, as far as is known: they leave first.
     Suspects = 66,
-    /// Of a cache with a store, in all processes: lookups it answered, lookups it did not, records it took, operations that failed.
+    /// Of a cache with a store, in all processes: lookups it answered, lookups it did not, records
+    /// it took, operations that failed.
     StoreHits = 96,
     StoreMisses = 97,
     StoreWrites = 98,
@@ -66,8 +69,9 @@ pub(super) enum Global {
 /// The unit of deadlines in the array of ages.
 pub(super) const DEADLINE_MS: u64 = 125;
 
-/// What the array of ages holds for a block: bit 63 an entry begins here, 62..60 its tier, 59..32 its deadline (0: none), 31..0 its tick, or what else its policy orders by. A deadline has 27 bits, or is
-/// kept to 128 units if it needs more.
+/// What the array of ages holds for a block: bit 63 an entry begins here, 62..60 its tier, 59..32
+/// its deadline (0: none), 31..0 its tick, or what else its policy orders by. A deadline has 27
+/// bits, or is kept to 128 units if it needs more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Age(pub(super) u64);
 

@@ -9,8 +9,10 @@
 //! ```
 //!
 //! **S1.** Bytes, lengths, expiry and age are complete before the key is linked.
-//! **S2.** A value is replaced by linking another entry. Nothing of a linked entry changes but its tick and its expiry, a word each, and of a flight its token (H3).
-//! **S3.** Whatever an operation asks of the present entry is judged under the bucket's control word, where it can be neither replaced nor freed.
+//! **S2.** A value is replaced by linking another entry. Nothing of a linked entry changes but its
+//! tick and its expiry, a word each, and of a flight its token (`flight` H3).
+//! **S3.** Whatever an operation asks of the present entry is judged under the bucket's control
+//! word, where it can be neither replaced nor freed.
 
 use super::block::{Block, CHAIN_HEADER, HEAD_HEADER, Meta};
 use super::copy::copy_in;
@@ -77,7 +79,8 @@ impl<'c> Handle<'c> {
                     return Err(error);
                 }
             };
-            // Taken: whatever becomes of the operation, they are the entry's or free again and offered.
+            // Taken: whatever becomes of the operation, they are the entry's or free again and
+            // offered.
             self.blocks.clear();
             let task = Task::Place { new, tie: self.inner.tie(), want, spare };
             match (self.link(entry, task, new), self.inner.frame.plan.out) {
@@ -97,14 +100,16 @@ impl<'c> Handle<'c> {
         Err(CacheError::Busy)
     }
 
-    /// Asks for what the operation will need: the bucket, the block it is going to fill, and then, as soon as the cells say where
-    /// it is, the entry it may replace. One miss is waited for instead of six.
+    /// Asks for what the operation will need: the bucket, the block it is going to fill, and then,
+    /// as soon as the cells say where it is, the entry it may replace. One miss is waited for
+    /// instead of six.
     fn expect(&mut self, input: InputHash) {
         let view = self.view;
         view.memory.expect_bucket(input.bucket());
-        match self.inner.kept.last() {
-            Some(block) => view.expect_block(*block),
-            None => view.expect_block(self.cursor),
+        let block = self.inner.kept.last().copied().unwrap_or(self.cursor);
+        view.expect_block(block);
+        if self.stores {
+            view.expect_stamp(input.bucket(), block);
         }
         if let Some(link) = view.memory.base_link(input) {
             view.expect_block(link.record);
@@ -304,7 +309,8 @@ impl<'c> Handle<'c> {
     }
 }
 
-/// What is left to be written of an entry: the rest of its key, then that of its value, each beginning with a word of its own.
+/// What is left to be written of an entry: the rest of its key, then that of its value, each
+/// beginning with a word of its own.
 struct Source<'e> {
     key: &'e [u8],
     value: &'e [u8],

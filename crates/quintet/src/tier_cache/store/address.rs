@@ -26,7 +26,8 @@ pub enum StoreSync {
     Meta,
     /// After power loss the store opens and lacks nothing that was acknowledged (`sync=full`).
     Full,
-    /// Nothing is waited for: after power loss the store may not open and has to be removed (`sync=none`). The death of a process does no harm.
+    /// Nothing is waited for: after power loss the store may not open and has to be removed
+    /// (`sync=none`). The death of a process does no harm.
     None,
 }
 
@@ -57,7 +58,8 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// The name of a store. Printed it has no credentials: so it can be recorded, and whoever opens it brings their own.
+/// The name of a store. Printed it has no credentials: so it can be recorded, and whoever opens it
+/// brings their own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum StoreAddress {
@@ -72,7 +74,8 @@ pub enum StoreAddress {
         /// What it is sure of.
         sync: StoreSync,
     },
-    /// One server, or the cluster that several nodes lead to: `redis://HOST:PORT[,HOST:PORT...]`, with `rediss` through TLS.
+    /// One server, or the cluster that several nodes lead to: `redis://HOST:PORT[,HOST:PORT...]`,
+    /// with `rediss` through TLS.
     Redis {
         /// Hosts and ports.
         nodes: Vec<(String, u16)>,

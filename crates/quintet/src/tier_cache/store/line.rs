@@ -2,7 +2,7 @@
 //!
 //! | bytes | |
 //! |---|---|
-//! | 8 | version |
+//! | 8 | version, at least 1 |
 //! | 8 | expiry in milliseconds of the wall clock, 0 for never |
 //! | 1 | bit 0: a removal; bit 1: the whole key follows |
 //! | 4 and so many, with bit 1 | the key |
@@ -40,7 +40,8 @@ impl<'l> Line<'l> {
         }
         let (version, expiry) = (u64::from_be_bytes(*version), u64::from_be_bytes(*expiry));
         let is_removal = kind & REMOVAL != 0;
-        (kind & !(REMOVAL | WITH_KEY) == 0).then_some(Self {
+        // Nobody gives out the version 0: these are bytes that were never written.
+        (version != 0 && kind & !(REMOVAL | WITH_KEY) == 0).then_some(Self {
             version,
             expiry,
             is_removal,

@@ -4,16 +4,20 @@
 //! |---|---|---|
 //! | `entries` | the key, or of a long one its beginning and a hash | sequence, then the record (`line`), with its key if that is long |
 //! | `order` | sequence | the key in `entries` |
-//! | `about` | `format`, `size`, `newest` | what the file is, the most bytes of it, the greatest version it was given |
+//! | `about` | `format`, `size`, `newest`, `identity` | what the file is, the most bytes of it, the greatest version it was given, a number of its own |
 //!
-//! **D1.** A batch is one transaction, or several if it is large; a transaction happens or does not, whoever dies.
-//! **D2.** The deadline is looked at inside of the transaction, where no other writer is: whoever finds it passed writes nothing, and who
-//! writes later than that was let in later.
-//! **D3.** Every record has one sequence, which grows with each store, and one line in `order`. The oldest go first, in the transaction that
-//! needs their room, so that records take at most 11 parts of 16 of the file. The rest is for pages that readers still see: a put that finds none
-//! waits for them until its deadline.
-//! **D4.** An environment is opened once per process and path: a second opening shares it. LMDB's locks belong to the process.
-//! **D5.** Readers of dead processes are cleared when the store is opened, when room runs out, and now and then.
+//! **D1.** A batch is one transaction, or several if it is large; a transaction happens or does
+//! not, whoever dies.
+//! **D2.** The deadline is looked at inside of the transaction, where no other writer is: whoever
+//! finds it passed writes nothing, and who writes later than that was let in later.
+//! **D3.** Every record has one sequence, which grows with each store, and one line in `order`. The
+//! oldest go first, in the transaction that needs their room, so that records take at most 11 parts
+//! of 16 of the file. The rest is for pages that readers still see: a put that finds none waits for
+//! them until its deadline.
+//! **D4.** An environment is opened once per process and path: a second opening shares it. LMDB's
+//! locks belong to the process.
+//! **D5.** Readers of dead processes are cleared when the store is opened, when room runs out, and
+//! now and then.
 
 use super::counts::{Counts, Tally};
 use super::line::{self, HEADER, Line};
@@ -25,7 +29,7 @@ use heed::{
     WithoutTls,
 };
 use std::fmt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
@@ -34,6 +38,7 @@ type Bare = Database<'static, Bytes, Bytes>;
 
 /// What a file says it is.
 const FORMAT: &[u8] = b"quintet store 1";
+const FILE: &str = "data.mdb";
 /// The file's size if nobody chose one, and the least there is.
 const SIZE: u64 = 1 << 30;
 const LEAST_SIZE: u64 = 1 << 20;
@@ -47,6 +52,8 @@ const CUT_KEY: usize = 440;
 const LEAVERS: usize = 64;
 /// Puts between two looks for readers of dead processes (D5).
 const CHECK_READERS: u64 = 256;
+/// How long others of this process may take to open or close a store.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Readers at once, in all processes.
 const READERS: u32 = 1024;
 
@@ -61,7 +68,10 @@ struct Shared {
     about: Bare,
     env: Env<WithoutTls>,
     path: PathBuf,
+    /// Device and number of the file.
+    file: (u64, u64),
     size: u64,
+    identity: u64,
     sync: StoreSync,
     process: u32,
     counts: Counts,
@@ -97,17 +107,32 @@ impl From<heed::Error> for StoreError {
 }
 
 impl Lmdb {
-    /// Opens the store in this directory, or makes it. One that is there keeps the size it was made with, and asking for another is an error.
+    /// Opens the store in this directory, or makes it. One that is there keeps the size it was made
+    /// with, and asking for another is an error.
     pub fn open(path: &Path, size: Option<u64>, sync: StoreSync) -> Result<Self, StoreError> {
         let unusable =
             |error: std::io::Error| StoreError::Unavailable(format!("{}: {error}", path.display()));
         let mut made = std::fs::DirBuilder::new();
         made.recursive(true).mode(0o700).create(path).map_err(unusable)?;
         let path = path.canonicalize().map_err(unusable)?;
-        let mut open = OPEN.lock();
+        let patience = Instant::now() + PATIENCE;
+        let mut open = loop {
+            match OPEN.try_lock() {
+                Some(open) => break open,
+                // Or it was held when this process was forked, and nobody here ever lets it go.
+                None if Instant::now() >= patience => return Err(StoreError::Forked),
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
         open.retain(|(_, shared)| shared.strong_count() > 0);
         let known = open.iter().find(|(known, _)| *known == path);
         let shared = match known.and_then(|(_, shared)| shared.upgrade()) {
+            Some(shared) if file_of(&path).ok() != Some(shared.file) => {
+                return Err(StoreError::Refused(format!(
+                    "{} was removed or replaced while this process had it open",
+                    path.display()
+                )));
+            }
             Some(shared) if shared.process == std::process::id() => shared,
             Some(_) => return Err(StoreError::Forked),
             None => {
@@ -126,6 +151,11 @@ impl Lmdb {
     }
 }
 
+fn file_of(path: &Path) -> std::io::Result<(u64, u64)> {
+    let about = std::fs::metadata(path.join(FILE))?;
+    Ok((about.dev(), about.ino()))
+}
+
 /// Sizes are whole pieces of 64 KiB, which are whole pages everywhere.
 fn whole_pages(size: u64) -> u64 {
     size.max(LEAST_SIZE).next_multiple_of(1 << 16)
@@ -137,6 +167,7 @@ impl Shared {
     fn open(path: PathBuf, size: Option<u64>, sync: StoreSync) -> Result<Self, StoreError> {
         let env = open_env(&path, size, sync)?;
         let _ = env.clear_stale_readers()?;
+        let file = lengthen(&env, &path)?;
         let writing = env.write_txn()?;
         let made = env.create_databases_and_commit(writing, |opener, writing| {
             let entries = opener.database_options().types().name("entries").create(writing)?;
@@ -147,21 +178,34 @@ impl Shared {
         let CommitOrAbort::Commit(databases) = made;
         type Three<'e> =
             (Database<'e, Bytes, Bytes>, Database<'e, Bytes, Bytes>, Database<'e, Bytes, Bytes>);
-        // SAFETY: the three are numbers that mean something as long as the environment is open, and it lies beside them.
+        // SAFETY: the three are numbers that mean something as long as the environment is open, and
+        // it lies beside them.
         let (entries, order, about) =
             unsafe { std::mem::transmute::<Three<'_>, Three<'static>>(databases) };
         let process = std::process::id();
         let counts = Counts::default();
-        let mut shared = Self { entries, order, about, env, path, size: 0, sync, process, counts };
-        shared.size = shared.introduce(size)?;
+        let mut shared = Self {
+            entries,
+            order,
+            about,
+            env,
+            path,
+            file,
+            size: 0,
+            identity: 0,
+            sync,
+            process,
+            counts,
+        };
+        (shared.size, shared.identity) = shared.introduce(size)?;
         Ok(shared)
     }
 
-    /// Verifies what the file is, or writes it down.
-    fn introduce(&self, size: Option<u64>) -> Result<u64, StoreError> {
+    /// Verifies what the file is, or writes it down. Its size and its identity.
+    fn introduce(&self, size: Option<u64>) -> Result<(u64, u64), StoreError> {
         let mut writing = self.env.write_txn()?;
-        match self.about.get(&writing, b"format")? {
-            Some(FORMAT) => {}
+        let size = match self.about.get(&writing, b"format")? {
+            Some(FORMAT) => self.about.get(&writing, b"size")?.and_then(word),
             Some(_) => {
                 return Err(StoreError::Refused(format!(
                     "{} is of another format; remove it",
@@ -172,12 +216,18 @@ impl Shared {
                 let size = whole_pages(size.unwrap_or(SIZE));
                 self.about.put(&mut writing, b"format", FORMAT)?;
                 self.about.put(&mut writing, b"size", &size.to_be_bytes())?;
-                writing.commit()?;
-                return Ok(size);
+                Some(size)
             }
+        };
+        let known = self.about.get(&writing, b"identity")?.and_then(word);
+        let identity = known.unwrap_or_else(crate::hash::random_seed);
+        if known.is_none() {
+            self.about.put(&mut writing, b"identity", &identity.to_be_bytes())?;
         }
-        let size = self.about.get(&writing, b"size")?.and_then(word);
-        size.ok_or_else(|| StoreError::Refused("the store lacks its size; remove it".into()))
+        writing.commit()?;
+        let size =
+            size.ok_or_else(|| StoreError::Refused("the store lacks its size; remove it".into()))?;
+        Ok((size, identity))
     }
 
     fn enter(&self) -> Result<(), StoreError> {
@@ -239,17 +289,20 @@ impl Shared {
         for (record, sequence) in batch.iter().zip(last + 1..) {
             newest = newest.max(record.version);
             let key = cut(record.key);
-            let old = self.entries.get(&writing, &key)?.and_then(placed);
-            if old.is_some_and(|(_, old)| old.is_of(record.key) && old.version > record.version) {
-                continue;
-            }
-            if let Some(at) = old.map(|(at, _)| *at) {
-                self.order.delete(&mut writing, &at)?;
-            }
             let at = sequence.to_be_bytes();
             let mut bytes = at.to_vec();
             line::write(&mut bytes, record, is_cut(record.key));
-            self.entries.put(&mut writing, &key, &bytes)?;
+            // One search for a key that is new, as most are.
+            if let Some(old) = self.entries.get_or_put(&mut writing, &key, &bytes)? {
+                let old = placed(old)
+                    .map(|(at, old)| (*at, old.is_of(record.key) && old.version > record.version));
+                match old {
+                    Some((_, true)) => continue,
+                    Some((at, false)) => _ = self.order.delete(&mut writing, &at)?,
+                    None => {}
+                }
+                self.entries.put(&mut writing, &key, &bytes)?;
+            }
             self.order.put_with_flags(&mut writing, PutFlags::APPEND, &at, &key)?;
             taken += 1;
         }
@@ -277,7 +330,8 @@ impl Shared {
         }
     }
 
-    /// The map is full of pages that are not records. Either they lie badly, and some records have to go; or readers hold them, which passes.
+    /// The map is full of pages that are not records. Either they lie badly, and some records have
+    /// to go; or readers hold them, which passes.
     fn relieve(&self) -> Result<(), StoreError> {
         self.env.clear_stale_readers()?;
         let mut writing = self.env.write_txn()?;
@@ -355,7 +409,7 @@ fn open_env(
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.max_dbs(3).max_readers(READERS);
     // A file that is there knows its size.
-    if let Some(size) = size.or((!path.join("data.mdb").exists()).then_some(SIZE)) {
+    if let Some(size) = size.or((!path.join(FILE).exists()).then_some(SIZE)) {
         let size = usize::try_from(whole_pages(size))
             .map_err(|_| StoreError::Address("the size is beyond this machine's memory".into()))?;
         options.map_size(size);
@@ -365,12 +419,14 @@ fn open_env(
         StoreSync::Meta => EnvFlags::NO_META_SYNC,
         StoreSync::None => EnvFlags::NO_SYNC,
     };
-    // SAFETY: what these give up is the newest transaction after power loss, and with `NO_SYNC` the file, which its user chose.
+    // SAFETY: what these give up is the newest transaction after power loss, and with `NO_SYNC` the
+    // file, which its user chose.
     unsafe { options.flags(flags | EnvFlags::NO_READ_AHEAD) };
     // Somebody may be closing the same environment just now.
-    let patience = Instant::now() + Duration::from_secs(2);
+    let patience = Instant::now() + PATIENCE;
     loop {
-        // SAFETY: the directory belongs to the store: its files are changed through LMDB only, by processes that lock them.
+        // SAFETY: the directory belongs to the store: its files are changed through LMDB only, by
+        // processes that lock them.
         match unsafe { options.open(path) } {
             Err(heed::Error::EnvAlreadyOpened) if Instant::now() < patience => {
                 std::thread::sleep(Duration::from_millis(1));
@@ -381,11 +437,29 @@ fn open_env(
     }
 }
 
+/// A file that somebody cut is made as long as it says: beyond its end a page would be no memory,
+/// and whoever looked at it would be killed. Its device and number.
+fn lengthen(env: &Env<WithoutTls>, path: &Path) -> Result<(u64, u64), StoreError> {
+    let unusable =
+        |error: std::io::Error| StoreError::Unavailable(format!("{}: {error}", path.display()));
+    // Nobody else makes it longer meanwhile.
+    let _writing = env.write_txn()?;
+    // SAFETY: sysconf has no preconditions.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let length = (env.info().last_page_number as u64 + 1) * u64::try_from(page).unwrap_or(4096);
+    let file = std::fs::File::options().write(true).open(path.join(FILE)).map_err(unusable)?;
+    if file.metadata().map_err(unusable)?.len() < length {
+        file.set_len(length).map_err(unusable)?;
+    }
+    file_of(path).map_err(unusable)
+}
+
 fn is_cut(key: &[u8]) -> bool {
     key.len() > WHOLE_KEY || key.is_empty()
 }
 
-/// The key in `entries`: 0 and the key, or 1, the beginning of a long one, its length and two sums. LMDB has no empty keys.
+/// The key in `entries`: 0 and the key, or 1, the beginning of a long one, its length and two sums.
+/// LMDB has no empty keys.
 fn cut(key: &[u8]) -> Vec<u8> {
     let mut cut = Vec::with_capacity(WHOLE_KEY + 1);
     if !is_cut(key) {
@@ -400,7 +474,8 @@ fn cut(key: &[u8]) -> Vec<u8> {
     cut
 }
 
-/// Part of the format. Two long keys that agree in it share a place, and are told apart by the whole key: the later one wins.
+/// Part of the format. Two long keys that agree in it share a place, and are told apart by the
+/// whole key: the later one wins.
 fn digest(key: &[u8]) -> u128 {
     let mut state = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
     for byte in key {
@@ -444,6 +519,10 @@ impl Store for Lmdb {
         self.0.enter()?;
         let reading = self.0.read()?;
         Ok(self.0.about.get(&reading, b"newest")?.and_then(word))
+    }
+
+    fn identity(&self) -> Option<u64> {
+        Some(self.0.identity)
     }
 
     fn stats(&self) -> StoreStats {

@@ -32,7 +32,7 @@ pub const REMOVALS_KEPT: Duration = Duration::from_secs(3600);
 pub struct Record<'r> {
     /// The key, of any bytes.
     pub key: &'r [u8],
-    /// Decides which of two records of a key is kept: the greater.
+    /// Decides which of two records of a key is kept: the greater. At least 1.
     pub version: u64,
     /// When it ends, on the wall clock; `None`: never.
     pub expiry: Option<SystemTime>,
@@ -62,8 +62,8 @@ pub struct Found {
 
 /// A place for what leaves a cache: see [the rules of every store](self#rules-of-every-store).
 pub trait Store: Send + Sync + std::fmt::Debug {
-    /// Stores these records as far as it has none newer, values and removals alike. What is not stored before this moment of the wall clock never is.
-    /// Returns how many it took.
+    /// Stores these records as far as it has none newer, values and removals alike. What is not
+    /// stored before this moment of the wall clock never is. Returns how many it took.
     fn put_until(&self, batch: &[Record<'_>], until: SystemTime) -> Result<usize, StoreError>;
 
     /// The same, within this time from now.
@@ -75,7 +75,8 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// What it has under each of these keys, in their order.
     fn get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Found>>, StoreError>;
 
-    /// Removes these keys, unless it has something newer than the version beside each. Returns how many of the removals it took.
+    /// Removes these keys, unless it has something newer than the version beside each. Returns how
+    /// many of the removals it took.
     fn remove(&self, batch: &[(&[u8], u64)], within: Duration) -> Result<usize, StoreError> {
         let removals: Vec<_> =
             batch.iter().map(|(key, version)| Record::removal(key, *version)).collect();
@@ -87,6 +88,12 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// The greatest version it was ever given, where it knows that.
     fn newest(&self) -> Result<Option<u64>, StoreError>;
+
+    /// A number that tells it from every other store, also from one that takes its place, where it
+    /// has one.
+    fn identity(&self) -> Option<u64> {
+        None
+    }
 
     /// What happened to it, in this process.
     fn stats(&self) -> StoreStats;

@@ -1,14 +1,19 @@
 //! Redis: one server, or a cluster. Valkey speaks the same.
 //!
-//! A record is a string under the prefix and its key: version, expiry, kind, value (`line`). A lookup is a `GET`. A put is a small script for each record, many in one
-//! pipeline.
+//! A record is a string under the prefix and its key: version, expiry, kind, value (`line`). A
+//! lookup is a `GET`. A put is a small script for each record, many in one pipeline.
 //!
-//! **S1.** The script runs at the server, where nothing comes between: it compares the deadline with the server's clock, the first eight bytes of what is there with the version, and stores.
-//! So neither a request that was under way when its sender died nor one that is sent again brings back what is over.
-//! **S2.** Deadline and expiry are moments of the wall clock, compared with the server's: the two clocks must agree to within the time a put is given.
-//! **S3.** Connections are lent for one operation. One that failed is closed, and those that are idle with it: the operation is tried once more on a fresh one. After a failure of
-//! that the store is left alone for a while, twice as long each time.
-//! **S4.** Credentials are in the connection's settings only. No error and no printed form holds them.
+//! **S1.** The script runs at the server, where nothing comes between: it compares the deadline
+//! with the server's clock, the first eight bytes of what is there with the version, and stores. So
+//! neither a request that was under way when its sender died nor one that is sent again brings back
+//! what is over.
+//! **S2.** Deadline and expiry are moments of the wall clock, compared with the server's: the two
+//! clocks must agree to within the time a put is given.
+//! **S3.** Connections are lent for one operation. One that failed is closed, and those that are
+//! idle with it: the operation is tried once more on a fresh one. After a failure of that the store
+//! is left alone for a while, twice as long each time.
+//! **S4.** Credentials are in the connection's settings only. No error and no printed form holds
+//! them.
 
 use super::counts::{Counts, Tally};
 use super::line::{self, Line};
@@ -43,7 +48,7 @@ const PIPELINE_BYTES: usize = 1 << 20;
 const IDLE: usize = 8;
 /// The first pause after a failure, and the longest (S3).
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// A server takes no longer strings.
 const LONGEST: usize = 512 << 20;
 

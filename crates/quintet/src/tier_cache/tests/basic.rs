@@ -39,7 +39,8 @@ fn words_keep_every_bit() {
     );
 }
 
-/// Upstream: a sign-extended selector made every hash look augmented, and reserved keys were accepted.
+/// Upstream: a sign-extended selector made every hash look augmented, and reserved keys were
+/// accepted.
 #[test]
 fn reserved_keys_and_unaugmented_tokens_are_errors() {
     assert_eq!(InputHash::new(0, 1), Err(MapError::InvalidKey));
@@ -109,7 +110,8 @@ fn the_oldest_leaves_a_full_window() {
     }
 }
 
-/// Upstream: the search for a hole ended at offset 4, crop used the wrong bit, and offset 31 met the member flag.
+/// Upstream: the search for a hole ended at offset 4, crop used the wrong bit, and offset 31 met
+/// the member flag.
 #[test]
 fn a_bucket_fills_its_whole_window_and_empties_from_the_far_end() {
     let geometry = Geometry { buckets: 3, window: 32, records: 80, seats: 1 };

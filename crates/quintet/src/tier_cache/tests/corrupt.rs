@@ -1,4 +1,5 @@
-//! Random bytes anywhere in a segment: errors, misses or timeouts, never a crash or an endless wait.
+//! Random bytes anywhere in a segment: errors, misses or timeouts, never a crash or an endless
+//! wait.
 
 use super::world::{SMALL, key};
 use crate::tier_cache::step::{Fate, with_fate};
@@ -35,7 +36,8 @@ fn exercise(shared: &SharedMap, random: &mut Rng) {
     }
 }
 
-/// A hit has a value that somebody stored under this key: the number it was filled with, or what `exercise` stores.
+/// A hit has a value that somebody stored under this key: the number it was filled with, or what
+/// `exercise` stores.
 fn credible(input: InputHash, found: Option<u64>) {
     let Some(value) = found else { return };
     let first =
@@ -47,8 +49,8 @@ fn from_environment(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// The bytes of a map with some entries, and three processes that died in mid-operation: each at its `stop`-th point, or with its
-/// bucket held if it has fewer.
+/// The bytes of a map with some entries, and three processes that died in mid-operation: each at
+/// its `stop`-th point, or with its bucket held if it has fewer.
 fn image(stop: usize) -> Vec<u8> {
     let sealed = SharedMap::create_sealed(SMALL).unwrap();
     let mut handle = sealed.map().handle().unwrap();

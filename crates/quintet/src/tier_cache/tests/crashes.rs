@@ -1,4 +1,5 @@
-//! Crashes of crashes: the first actor dies at its n-th store, whoever recovers it dies at its m-th.
+//! Crashes of crashes: the first actor dies at its n-th store, whoever recovers it dies at its
+//! m-th.
 
 use super::situations::{Answer, Outcome, act, in_order, orders, outcome, performed, set_up};
 use super::world::{World, key};
@@ -61,7 +62,8 @@ fn recoverers_die_too() {
     assert!(runs > 10_000);
 }
 
-/// How a case may end if its first operation may not have happened, its second has, and a third has unless it was busy.
+/// How a case may end if its first operation may not have happened, its second has, and a third has
+/// unless it was busy.
 fn ends_with_a_third(case: &Case, third: Action) -> Vec<Outcome> {
     let cast = [case.first, case.second, third];
     let subsets = [&[1][..], &[0, 1], &[1, 2], &[0, 1, 2]];
@@ -73,8 +75,8 @@ fn ends_with_a_third(case: &Case, third: Action) -> Vec<Outcome> {
     subsets.into_iter().flat_map(named).collect()
 }
 
-/// First dies at n. Whoever recovers it dies at m. A second writer is at work in the bucket when, at each of its points, a second
-/// recoverer comes and a third writer tries the same bucket.
+/// First dies at n. Whoever recovers it dies at m. A second writer is at work in the bucket when,
+/// at each of its points, a second recoverer comes and a third writer tries the same bucket.
 fn second_waiter(case: &Case, n: usize) -> (usize, bool) {
     let Action::Add { bucket, .. } = case.first else { return (0, true) };
     let third = Action::Add { hash: 77, bucket, tie: 0, tick: 200, value: 770 };
@@ -130,12 +132,14 @@ fn second_waiter(case: &Case, n: usize) -> (usize, bool) {
     (runs, last)
 }
 
-/// What a recoverer decided must hold for the next one, although others have been at work in the bucket since.
+/// What a recoverer decided must hold for the next one, although others have been at work in the
+/// bucket since.
 #[test]
 fn a_second_recoverer_comes_while_others_work() {
     let mut runs = 0;
     let add = |hash: u32| Action::Add { hash, bucket: 2, tie: 0, tick: 100, value: hash as u64 };
-    // Both displace the same element into the same cell: what the second stores there is what the dead one had planned.
+    // Both displace the same element into the same cell: what the second stores there is what the
+    // dead one had planned.
     let before = cases(Situation::AddCollisionAndGet)[0].before.clone();
     let same_hole = Case { tiers: 1, before, shape: |_, _| {}, first: add(9), second: add(8) };
     let mut every_point = |case: &Case| {
@@ -165,7 +169,8 @@ fn a_second_recoverer_comes_while_others_work() {
     assert!(runs > 1_000);
 }
 
-/// Just before a recoverer takes the recovery word somebody else has done all the work, and the seat has a living owner again, in mid-operation.
+/// Just before a recoverer takes the recovery word somebody else has done all the work, and the
+/// seat has a living owner again, in mid-operation.
 #[test]
 fn a_late_recoverer_leaves_the_next_owner_alone() {
     let world = World::small();

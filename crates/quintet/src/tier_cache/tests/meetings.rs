@@ -1,5 +1,5 @@
-//! Every case again with two to four real processes. They stay for all cases, hear by lines what to do and when, and start at one
-//! moment of the clock they share, each a little later by chance.
+//! Every case again with two to four real processes. They stay for all cases, hear by lines what to
+//! do and when, and start at one moment of the clock they share, each a little later by chance.
 
 use super::processes::{CHILD, PATIENCE, Segment};
 use super::situations::{Answer, Outcome, PROCESS_ROUNDS, act, cast, ends};

@@ -1,4 +1,5 @@
-//! What must hold at single stores, where the end of a run does not tell: the phase of the intent, the versions that a miss relies on.
+//! What must hold at single stores, where the end of a run does not tell: the phase of the intent,
+//! the versions that a miss relies on.
 
 use super::situations::{act, set_up};
 use super::world::{World, key};
@@ -83,7 +84,8 @@ fn recoverers_store_in_their_phase_too() {
 
 type Move = fn(&mut Handle<'_>);
 
-/// Moves the key 3 of bucket 2 from its cell and back: it is the farthest member, which takes the place of a base that is removed.
+/// Moves the key 3 of bucket 2 from its cell and back: it is the farthest member, which takes the
+/// place of a base that is removed.
 const MOVES: [Move; 3] = [
     |other| other.remove(key(5, 2)).unwrap(),
     |other| _ = super::world::add_tie(other, key(9, 2), 0, 9).unwrap(),
@@ -124,7 +126,8 @@ fn seek_amid_moves(step: impl Fn(&World, usize)) {
     assert!(runs > 500);
 }
 
-/// A key that others move back and forth while it is sought is never missed: the miss is not believed, since the versions have moved on.
+/// A key that others move back and forth while it is sought is never missed: the miss is not
+/// believed, since the versions have moved on.
 #[test]
 fn a_key_on_the_move_is_no_miss() {
     seek_amid_moves(|world, number| MOVES[number](&mut world.handle(1)));
@@ -155,7 +158,8 @@ fn a_key_on_the_move_by_the_dead_is_no_miss() {
     });
 }
 
-/// Equal keys in neighbouring buckets: a cell that was this bucket's member when the base was read is the neighbour's when it is read itself.
+/// Equal keys in neighbouring buckets: a cell that was this bucket's member when the base was read
+/// is the neighbour's when it is read itself.
 #[test]
 fn a_neighbours_member_with_the_same_key_is_no_hit() {
     for at in 0.. {
@@ -165,7 +169,7 @@ fn a_neighbours_member_with_the_same_key_is_no_hit() {
             super::world::add_tie(other, key(hash, bucket), 0, (bucket * 100 + hash) as u64)
                 .unwrap()
         };
-        // Slice 0: bucket 2 has its base in cell 2 and 1 in cell 3; bucket 1 has its own 1 in cell 1.
+        // Slice 0: bucket 2 has its base in cell 2 and one in cell 3; bucket 1 has its own there.
         (1..=4).for_each(|hash| _ = add(&mut other, hash, 2));
         assert_eq!(add(&mut other, 1, 1).slice(), 0);
         add(&mut other, 50, 1);
@@ -186,7 +190,8 @@ fn a_neighbours_member_with_the_same_key_is_no_hit() {
     }
 }
 
-/// Whatever a dead actor left, an element that is there before and after its operation is found at every point of the recovery.
+/// Whatever a dead actor left, an element that is there before and after its operation is found at
+/// every point of the recovery.
 #[test]
 fn present_keys_are_found_during_a_recovery() {
     let mut looks = 0;
@@ -217,7 +222,8 @@ fn present_keys_are_found_during_a_recovery() {
     assert!(looks > 10_000);
 }
 
-/// The only record is freed and used again for another key, at each point of a lookup: the value is the key's own, or none.
+/// The only record is freed and used again for another key, at each point of a lookup: the value is
+/// the key's own, or none.
 #[test]
 fn a_reused_record_is_not_taken_for_the_old_one() {
     for at in 0.. {

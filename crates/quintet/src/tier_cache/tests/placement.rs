@@ -32,8 +32,9 @@ fn fill(buckets: u32) -> (Vec<usize>, u32) {
     (gone, largest.unwrap_or(0))
 }
 
-/// Nobody leaves below 60 % of the cells; at 80 % about one in a thousand adds has cost an entry, at 100 % about four in a
-/// hundred. The figures are those of a simulation of the rules on 2 x 262144 cells, scaled.
+/// Nobody leaves below 60 % of the cells; at 80 % about one in a thousand adds has cost an entry,
+/// at 100 % about four in a hundred. The figures are those of a simulation of the rules on 2 x
+/// 262144 cells, scaled.
 #[test]
 fn departures_follow_the_simulation() {
     let buckets = 1 << 16;

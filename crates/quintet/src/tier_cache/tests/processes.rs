@@ -183,7 +183,8 @@ fn soak_worker(shared: &SharedMap, worker: usize, seed: u64) {
     }
 }
 
-/// Workers are killed at any time, again and again; nothing acknowledged is lost, nobody hangs, nothing leaks.
+/// Workers are killed at any time, again and again; nothing acknowledged is lost, nobody hangs,
+/// nothing leaks.
 #[test]
 fn killed_at_any_time() {
     let cycles =
@@ -241,7 +242,8 @@ fn killed_at_any_time() {
     println!("{cycles} kills, {lines} reports, {present} entries in the end");
 }
 
-/// Behind a stopped owner hits are undisturbed, misses and writes are busy at their timeout, other buckets do not notice.
+/// Behind a stopped owner hits are undisturbed, misses and writes are busy at their timeout, other
+/// buckets do not notice.
 #[test]
 fn stopped_inside_a_bucket() {
     let segment = Segment::new("stop");
@@ -333,7 +335,8 @@ fn fork_in_child(shared: &SharedMap) {
     // SAFETY: the child below uses this library only, whose state is atomics.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        // The parent's lock is not ours to hold: nothing but the lock tells that the parent is dead.
+        // The parent's lock is not ours to hold: nothing but the lock tells that the parent is
+        // dead.
         let descriptors = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
         let targets = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
         let ours = targets.filter(|path| path.to_string_lossy().contains("/quintet-")).count();
@@ -400,7 +403,8 @@ fn read_only_maps_read() {
     assert_eq!(map.check().unwrap().live, 2);
 }
 
-/// A map in a file, found again after the machine restarted: repaired, checked, entered; damaged, it is refused.
+/// A map in a file, found again after the machine restarted: repaired, checked, entered; damaged,
+/// it is refused.
 #[test]
 fn a_file_outlives_a_restart() {
     use std::os::unix::fs::FileExt;

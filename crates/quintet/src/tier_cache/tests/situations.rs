@@ -1,8 +1,10 @@
-//! The 24 situations, each with its variants, in two of the four modes: the second operation injected at every
-//! point of the first, and the first actor killed at every point before the second acts. `threads` and `meetings` are the other two.
+//! The 24 situations, each with its variants, in two of the four modes: the second operation
+//! injected at every point of the first, and the first actor killed at every point before the
+//! second acts. `threads` and `meetings` are the other two.
 //!
-//! The oracle is the map itself, run in order: two operations that overlap must end as one of the two orders does, in
-//! results, contents and departures; an operation whose actor dies has happened or has not.
+//! The oracle is the map itself, run in order: two operations that overlap must end as one of the
+//! two orders does, in results, contents and departures; an operation whose actor dies has happened
+//! or has not.
 
 use super::world::{SMALL, World, add_tie, key};
 use crate::tier_cache::situations::{Action, Case, Situation, cases};
@@ -169,7 +171,8 @@ pub(super) fn inject(case: &Case) -> usize {
     unreachable!()
 }
 
-/// The first actor dies before its n-th store, for all n; then the second acts. Returns the number of runs.
+/// The first actor dies before its n-th store, for all n; then the second acts. Returns the number
+/// of runs.
 pub(super) fn kill(case: &Case) -> usize {
     let happened = in_order(case, &[0, 1]);
     let (not, after) = (in_order(case, &[1]), in_order(case, &[1, 0]));
@@ -221,7 +224,8 @@ fn run(mode: fn(&Case) -> usize) -> BTreeMap<Situation, usize> {
     table
 }
 
-/// Both modes for every situation. The table of `docs/tier_cache.md` says how many runs that is; `QUINTET_BLESS=1` writes it anew.
+/// Both modes for every situation. The table of `docs/tier_cache.md` says how many runs that is;
+/// `QUINTET_BLESS=1` writes it anew.
 #[test]
 fn second_operation_and_death_at_every_point() {
     let (injected, killed) = (run(inject), run(kill));

@@ -12,7 +12,8 @@ fn inputs(count: u32) -> Vec<InputHash> {
     (1..=count).map(|hash| key(hash, hash % ROOMY.buckets)).collect()
 }
 
-/// Stage 1 for all, then stage 2 for all: they are found by token and by hash, and their buckets are held until stage 3.
+/// Stage 1 for all, then stage 2 for all: they are found by token and by hash, and their buckets
+/// are held until stage 3.
 #[test]
 fn a_batch_of_stages_one_and_two() {
     let world = World::new(ROOMY);
@@ -40,7 +41,8 @@ fn a_batch_of_stages_one_and_two() {
     assert_eq!(map.check().unwrap().live, 16);
 }
 
-/// More adds than seats, all into few buckets, and nobody serves: whoever commits completes what stands in its way.
+/// More adds than seats, all into few buckets, and nobody serves: whoever commits completes what
+/// stands in its way.
 #[test]
 fn without_service_nobody_waits_for_it() {
     let world = World::new(ROOMY);
@@ -113,7 +115,8 @@ fn service_threads_complete_what_others_begin() {
     map.check().unwrap();
 }
 
-/// A process dies with adds that nobody has completed. Each seat's intent tells the survivors what is left to do.
+/// A process dies with adds that nobody has completed. Each seat's intent tells the survivors what
+/// is left to do.
 #[test]
 fn a_killed_adders_stage_is_completed_by_others() {
     let world = World::new(SMALL);
@@ -180,7 +183,8 @@ impl Peers for Forking {
     }
 }
 
-/// What is committed and comes along in a fork is the parent's to complete: the child that drops it stores nothing.
+/// What is committed and comes along in a fork is the parent's to complete: the child that drops it
+/// stores nothing.
 #[test]
 fn a_forked_child_completes_nothing_of_its_parents() {
     let heap = Heap::try_new(SMALL).unwrap();

@@ -1,4 +1,5 @@
-//! Every case again with real threads: two to four start together, dawdling at random before their stores.
+//! Every case again with real threads: two to four start together, dawdling at random before their
+//! stores.
 
 use super::situations::{Answer, act, cast, ends, outcome, set_up};
 use crate::tier_cache::situations::{Case, Situation, cases};

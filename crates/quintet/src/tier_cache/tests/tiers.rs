@@ -1,4 +1,5 @@
-//! Three tiers: the 24 situations again, moves and whatever can meet them, and histories across moves.
+//! Three tiers: the 24 situations again, moves and whatever can meet them, and histories across
+//! moves.
 
 use super::crashes::two_deaths;
 use super::situations::{act, inject, kill, set_up};
@@ -31,7 +32,8 @@ fn deaths_in_the_24_situations_in_three_tiers() {
     assert!(runs > 10_000);
 }
 
-/// A move, and whatever can meet it: injected at every point, and with the mover killed at every point.
+/// A move, and whatever can meet it: injected at every point, and with the mover killed at every
+/// point.
 #[test]
 fn what_meets_a_move() {
     let (injected, killed) = (sum(moves(), inject), sum(moves(), kill));
@@ -55,7 +57,8 @@ fn threads_meet_a_move() {
     }
 }
 
-/// Whoever is there before and after a move is found at every store of it, and at every store of its recovery.
+/// Whoever is there before and after a move is found at every store of it, and at every store of
+/// its recovery.
 #[test]
 fn a_key_is_found_at_every_instant_of_a_move() {
     let mut looks = 0;
@@ -79,7 +82,8 @@ fn a_key_is_found_at_every_instant_of_a_move() {
     assert!(looks > 10_000);
 }
 
-/// However often a key was moved, set and moved again: once it is removed it is gone from every tier.
+/// However often a key was moved, set and moved again: once it is removed it is gone from every
+/// tier.
 #[test]
 fn a_removed_key_never_comes_back() {
     let world = World::with_tiers(Geometry { buckets: 4, window: 4, records: 60, seats: 2 }, 4);

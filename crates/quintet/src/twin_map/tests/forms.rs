@@ -1,4 +1,5 @@
-//! Every call that waits, in its forms that do not: with guards in the way that never end, each is told, and a task is woken when one of them does end.
+//! Every call that waits, in its forms that do not: with guards in the way that never end, each is
+//! told, and a task is woken when one of them does end.
 
 use super::tasks::{poll, task};
 use super::*;

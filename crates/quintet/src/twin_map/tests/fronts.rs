@@ -76,7 +76,8 @@ fn a_thread_gives_up_the_seats_of_tables_that_are_gone() {
     .unwrap();
 }
 
-/// A thread's guard is seen by the writers of its own table, whichever it has read before, and by no others (L2).
+/// A thread's guard is seen by the writers of its own table, whichever it has read before, and by
+/// no others (`local` L2).
 #[test]
 fn a_guard_holds_back_its_own_table_alone() {
     let table = || {
@@ -119,7 +120,8 @@ thread_local! {
     static AT_THE_END: AtTheEnd = const { AtTheEnd(Cell::new(None)) };
 }
 
-/// Runs `begin` on a thread; what it returns runs when the seats of that thread have gone already: a local that is made first goes last.
+/// Runs `begin` on a thread; what it returns runs when the seats of that thread have gone already:
+/// a local that is made first goes last.
 fn in_two_parts<F: FnOnce() + 'static>(
     begin: impl FnOnce() -> F + Send + 'static,
 ) -> thread::JoinHandle<()> {
@@ -136,7 +138,7 @@ fn write_twice(map: &Front) -> Result<Option<u64>, GuardError> {
     map.try_batch(|write| write.insert(3, 3))
 }
 
-/// A guard outlives the seats of its thread: its seat stays taken (L3).
+/// A guard outlives the seats of its thread: its seat stays taken (`local` L3).
 #[test]
 fn a_guard_that_outlives_its_threads_seats_is_seen() {
     let map = eternal();
@@ -157,7 +159,8 @@ fn a_guard_that_outlives_its_threads_seats_is_seen() {
     assert_eq!(map.try_batch(|write| write.insert(3, 3)), Ok(None));
 }
 
-/// A guard that begins when the seats of its thread have gone does not use one of them (L2).
+/// A guard that begins when the seats of its thread have gone does not use one of them (`local`
+/// L2).
 #[test]
 fn a_guard_that_begins_after_its_threads_seats_is_seen() {
     let map = eternal();
@@ -179,7 +182,8 @@ fn a_guard_that_begins_after_its_threads_seats_is_seen() {
     assert_eq!(map.try_batch(|write| write.insert(3, 3)), Ok(None));
 }
 
-/// A `Drop` that writes to its own table works, whichever way the value went: replaced, cleared, or with a copy that was made anew.
+/// A `Drop` that writes to its own table works, whichever way the value went: replaced, cleared, or
+/// with a copy that was made anew.
 #[test]
 fn a_drop_may_write_to_its_own_table() {
     #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! Readers that are sent home (H1 to H7). Tests insist on it, instead of waiting for a rest.
+//! Readers that are sent home (`home` H1 to H7). Tests insist on it, instead of waiting for a rest.
 
 use super::super::home::Naps;
 use super::*;
@@ -72,7 +72,8 @@ fn readers_return_to_the_copy_they_came_from() {
     assert_eq!(twin.stats().returned, 10);
 }
 
-/// Whoever is at home keeps what it sees; readers stay with the new version, by the plain door (H5).
+/// Whoever is at home keeps what it sees; readers stay with the new version, by the plain door
+/// (`home` H5).
 #[test]
 fn a_guard_at_home_keeps_readers_away() {
     for stalled in [Stalled::Wait, Stalled::Copy] {
@@ -120,7 +121,7 @@ fn a_copy_that_was_left_behind_stays_as_it_is() {
     assert_eq!((reader.pin().sum, twin.stats().returned), (6, 5));
 }
 
-/// The publish has happened; readers stay, and the next write makes the copy anew (H5).
+/// The publish has happened; readers stay, and the next write makes the copy anew (`home` H5).
 #[test]
 fn a_replay_that_fails_at_home_costs_a_copy_and_no_change() {
     for op in [1, 2] {
@@ -166,7 +167,8 @@ fn batches_around_a_return() {
     assert_eq!((reader.pin().sum, reader.version(), twin.stats().returned), (4, 5, 5));
 }
 
-/// A guard that is taken while the writer sends readers home and back shows one version, and none is older than one seen before.
+/// A guard that is taken while the writer sends readers home and back shows one version, and none
+/// is older than one seen before.
 #[test]
 fn versions_never_go_back() {
     let (mut twin, reader) = homing(Stalled::Copy);

@@ -45,7 +45,8 @@ impl Hash for Counted {
     }
 }
 
-// SAFETY: the atomic lies on the heap; Eq and Hash depend on the number alone (and fail a test, not the program, if misused).
+// SAFETY: the atomic lies on the heap; Eq and Hash depend on the number alone (and fail a test, not
+// the program, if misused).
 unsafe impl Inert for Counted {}
 
 type Guarded<'a> = InertWriteGuard<'a, Counted, Counted>;

@@ -1,6 +1,8 @@
-//! Tests by question: does it do what a map does (`oracle`), also with many writers (`fronts`) and shared values (`inerts`), do guards show one version (`snapshots`), what
-//! goes wrong in others and must not here (`traps`), who waits for whom (`waiting`), in which forms (`forms`), who owns which copy
-//! (`owners`), what tasks do (`tasks`), which copy readers return to (`homes`).
+//! Tests by question: does it do what a map does (`oracle`), also with many writers (`fronts`) and
+//! shared values (`inerts`), do guards show one version (`snapshots`), what goes wrong in others
+//! and must not here (`traps`), who waits for whom (`waiting`), in which forms (`forms`), who owns
+//! which copy (`owners`), what tasks do (`tasks`), which copy readers return to (`homes`), what
+//! somebody does who has not read the page (`strangers`).
 
 mod forms;
 mod fronts;
@@ -9,6 +11,7 @@ mod inerts;
 mod oracle;
 mod owners;
 mod snapshots;
+mod strangers;
 mod tasks;
 mod traps;
 mod waiting;

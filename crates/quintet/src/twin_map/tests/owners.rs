@@ -1,10 +1,12 @@
-//! Who owns which copy: owned guards, copies that were left to them, copies that are made instead of a replay.
+//! Who owns which copy: owned guards, copies that were left to them, copies that are made instead
+//! of a replay.
 
 use super::super::*;
 use crate::sync::{Arc, AtomicUsize, Ordering, thread};
 use std::time::Duration;
 
-/// One thread holds owned guards of many versions and goes on writing: nobody waits, and each copy is freed with its last owner.
+/// One thread holds owned guards of many versions and goes on writing: nobody waits, and each copy
+/// is freed with its last owner.
 #[test]
 fn owned_guards_of_many_versions_hold_up_nobody() {
     for stalled in [Stalled::Wait, Stalled::Copy] {

@@ -1,4 +1,5 @@
-//! The snapshot checker: every guard shows exactly one version, no handle goes back, a publish is one moment for all.
+//! The snapshot checker: every guard shows exactly one version, no handle goes back, a publish is
+//! one moment for all.
 
 use super::super::*;
 use quintet_testkit::model::Cell;

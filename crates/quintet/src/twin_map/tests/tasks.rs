@@ -32,7 +32,8 @@ pub(super) fn poll<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Out
     future.poll(&mut Context::from_waker(waker))
 }
 
-/// A table that waits, with a guard of another thread in the way of its next write. What the channel gets ends the guard.
+/// A table that waits, with a guard of another thread in the way of its next write. What the
+/// channel gets ends the guard.
 fn stalled() -> (TwinMap<u64, u64>, impl FnOnce()) {
     let map = TwinMap::<u64, u64>::builder().stalled(Stalled::Wait).build();
     let (begun, has_begun) = std::sync::mpsc::channel();
@@ -52,7 +53,8 @@ fn stalled() -> (TwinMap<u64, u64>, impl FnOnce()) {
     (map, leave)
 }
 
-/// Two tasks have the same reader in their way; neither wakes the other, and both are woken when it leaves (Y2, Y3).
+/// Two tasks have the same reader in their way; neither wakes the other, and both are woken when it
+/// leaves (`sleepers` Y2, Y3).
 #[test]
 fn tasks_that_wait_for_a_reader_are_woken_together() {
     let (map, leave) = stalled();
@@ -71,7 +73,8 @@ fn tasks_that_wait_for_a_reader_are_woken_together() {
     assert_eq!(map.len(), 3);
 }
 
-/// Somebody else asks meanwhile, and takes back what the gate was given: the task begins anew (Y3).
+/// Somebody else asks meanwhile, and takes back what the gate was given: the task begins anew
+/// (`sleepers` Y3).
 #[test]
 fn a_task_is_woken_though_others_give_up() {
     let (map, leave) = stalled();
@@ -90,7 +93,8 @@ fn a_task_is_woken_though_others_give_up() {
     assert_eq!(poll(future.as_mut(), &waker), Poll::Ready(Ok(None)));
 }
 
-/// A task that was the last to ask is dropped or forgotten: the others are woken all the same (Y2).
+/// A task that was the last to ask is dropped or forgotten: the others are woken all the same
+/// (`sleepers` Y2).
 #[test]
 fn a_task_that_is_gone_takes_no_wake_up_along() {
     for forgets in [false, true] {
@@ -112,7 +116,7 @@ fn a_task_that_is_gone_takes_no_wake_up_along() {
     }
 }
 
-/// A task waits for the lock, and its holder wakes it (Y1).
+/// A task waits for the lock, and its holder wakes it (`sleepers` Y1).
 #[test]
 fn a_task_that_waits_for_its_turn_is_woken() {
     let map = TwinSet::<u64>::new();

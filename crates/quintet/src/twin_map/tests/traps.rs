@@ -22,8 +22,8 @@ fn panics<R>(f: impl FnOnce() -> R) -> bool {
     catch_unwind(AssertUnwindSafe(f)).is_err()
 }
 
-/// Forgetting the write guard skipped the publish; the next guard replayed the log on a copy that had it already: freed
-/// values were read.
+/// Forgetting the write guard skipped the publish; the next guard replayed the log on a copy that
+/// had it already: freed values were read.
 #[test]
 fn a_forgotten_write_guard_leaves_its_batch_to_the_next() {
     let (mut writer, reader) = TwinMap::<u64, String>::new().split();
@@ -91,7 +91,8 @@ impl Hash for Fragile {
     }
 }
 
-/// `Hash` or `Eq` panics at any moment: while the batch is made, or in the replay. No entry is lost, the copies agree.
+/// `Hash` or `Eq` panics at any moment: while the batch is made, or in the replay. No entry is
+/// lost, the copies agree.
 #[test]
 fn hash_and_eq_that_panic_lose_nothing() {
     for fuse in 1..200 {
@@ -191,8 +192,8 @@ impl BuildHasher for Liar {
     }
 }
 
-/// The replay trusted the hasher: it had to be unsafe to choose one. Here a hasher that lies may lose its own keys, and
-/// nothing else happens.
+/// The replay trusted the hasher: it had to be unsafe to choose one. Here a hasher that lies may
+/// lose its own keys, and nothing else happens.
 #[test]
 fn a_hasher_that_lies_is_safe() {
     let (mut writer, reader) =
@@ -224,7 +225,8 @@ impl Hash for Fickle {
     }
 }
 
-/// A replay that ended differently left the copies different. Here it is noticed, and the copy rebuilt.
+/// A replay that ended differently left the copies different. Here it is noticed, and the copy
+/// rebuilt.
 #[test]
 fn a_replay_that_ends_differently_is_noticed() {
     let odd = Arc::new(AtomicBool::new(false));
@@ -329,8 +331,9 @@ fn a_clone_that_panics_has_not_inserted() {
     }
 }
 
-/// Guards forgotten on two old versions take all places but the readable one: writers without a limit wait, those with one are told, and readers notice
-/// nothing. The guards stay when their threads have ended: what was read through them may be in use.
+/// Guards forgotten on two old versions take all places but the readable one: writers without a
+/// limit wait, those with one are told, and readers notice nothing. The guards stay when their
+/// threads have ended: what was read through them may be in use.
 #[test]
 fn guards_forgotten_on_two_old_versions_hold_up_writers_that_are_told() {
     let map = TwinMap::<u32, u32>::new();

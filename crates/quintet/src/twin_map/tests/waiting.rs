@@ -83,7 +83,8 @@ fn a_reader_asleep_blocks_only_the_write_after_next() {
     assert_eq!(reader.pin().len(), 2);
 }
 
-/// With `Stalled::Copy` the sleeper keeps its copy, and writing goes on; the copy is dropped when it leaves.
+/// With `Stalled::Copy` the sleeper keeps its copy, and writing goes on; the copy is dropped when
+/// it leaves.
 #[test]
 fn a_reader_asleep_is_left_behind() {
     let value = Arc::new(());
@@ -123,7 +124,8 @@ fn two_readers_asleep_fill_all_places() {
     assert_eq!(first.wake(), 0);
 }
 
-/// Of the two, the older one leaves, and not the one whose copy is next: that place is free, so the write goes on. With a limit, without, and as a task.
+/// Of the two, the older one leaves, and not the one whose copy is next: that place is free, so the
+/// write goes on. With a limit, without, and as a task.
 #[test]
 fn the_older_of_two_sleepers_lets_a_write_go_on() {
     let asleep_twice = || {
@@ -387,7 +389,8 @@ fn a_storm_of_publishes_needs_no_barrier_and_leaves_none_behind() {
     assert!(!core.gate.peek().is_fenced());
 }
 
-/// Two threads, each inside of a batch of one table, write to the other's table: one of them is told, the other goes on (K1).
+/// Two threads, each inside of a batch of one table, write to the other's table: one of them is
+/// told, the other goes on (`waits` K1).
 #[test]
 fn batches_of_two_tables_crosswise_are_told() {
     let tables = [TwinMap::<u64, u64>::new(), TwinMap::new()];
@@ -414,7 +417,7 @@ fn batches_of_two_tables_crosswise_are_told() {
     }
 }
 
-/// Two threads, each with guards of the table that the other writes (K1).
+/// Two threads, each with guards of the table that the other writes (`waits` K1).
 #[test]
 fn guards_of_two_tables_crosswise_are_told() {
     let tables = [patient(), patient()];

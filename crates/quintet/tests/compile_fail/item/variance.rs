@@ -1,4 +1,5 @@
-// A set keeps what is put in through a shared reference: a set of long-lived items must not pass for one of short-lived ones, nor the other way.
+// A set keeps what is put in through a shared reference: a set of long-lived items must not pass
+// for one of short-lived ones, nor the other way.
 use quintet::ItemSet;
 use quintet::item_set::{
     ArcRef, Handle, Item, ItemSetBuilder, Iter, Keyed, MappedRef, Pin, QuietHandle, Ref, Refs, Removed,
@@ -91,7 +92,8 @@ fn what_was_removed_does_not_live_longer<'a>(removed: Removed<'a, Long>) {
     let _: Removed<'static, Long> = removed; //~ lifetime may not live long enough
 }
 
-// A shared item is only shown: it may pass for one that lives less long, never for one that lives longer.
+// A shared item is only shown: it may pass for one that lives less long, never for one that lives
+// longer.
 fn a_shown_item_does_not_live_longer<'a>(item: ArcRef<'a, Word<'static>>) {
     let _: ArcRef<'static, Word<'static>> = item; //~ lifetime may not live long enough
 }
@@ -104,7 +106,8 @@ fn what_was_set_up_is_not_lengthened<'a>(builder: ItemSetBuilder<Short<'a>>) {
     let _: ItemSetBuilder<Long> = builder; //~ lifetime may not live long enough
 }
 
-// The hasher is only looked at: a set may pass for one whose hasher lives less long, never for one whose hasher lives longer.
+// The hasher is only looked at: a set may pass for one whose hasher lives less long, never for one
+// whose hasher lives longer.
 #[derive(Clone)]
 struct Seeded<'h>(&'h RandomState);
 

@@ -1,4 +1,5 @@
-// What an access lends goes with it, or at its next quiet point; a map goes after all of them. What was taken does not need it.
+// What an access lends goes with it, or at its next quiet point; a map goes after all of them. What
+// was taken does not need it.
 use quintet::hash_map::{Handle, Pin, Ref, Refs, Retired, SetPin};
 use quintet::{CopyMap, HashMap, HashSet, copy_map};
 

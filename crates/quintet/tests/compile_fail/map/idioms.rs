@@ -1,4 +1,5 @@
-// What others' maps allow and this one does not: a value that others can see is replaced, not changed.
+// What others' maps allow and this one does not: a value that others can see is replaced, not
+// changed.
 use quintet::{CopyMap, HashMap};
 use std::collections::HashMap as Std;
 

@@ -1,4 +1,5 @@
-// A set keeps what is put in through a shared reference: a set of long-lived records must not pass for one of short-lived ones, nor the other way.
+// A set keeps what is put in through a shared reference: a set of long-lived records must not pass
+// for one of short-lived ones, nor the other way.
 use quintet::SeenSet;
 use quintet::seen_set::{Handle, Iter, Offline};
 use quintet::SeenPrints;
@@ -45,7 +46,8 @@ fn an_iterator_does_not_live_longer<'a>(iter: Iter<'a, Long, RandomState>) {
     let _: Iter<'static, Long, RandomState> = iter; //~ lifetime may not live long enough
 }
 
-// The hasher is only looked at: a set may pass for one whose hasher lives less long, never for one whose hasher lives longer.
+// The hasher is only looked at: a set may pass for one whose hasher lives less long, never for one
+// whose hasher lives longer.
 #[derive(Clone)]
 struct Seeded<'h>(&'h RandomState);
 

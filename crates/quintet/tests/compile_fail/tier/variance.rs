@@ -1,4 +1,5 @@
-// A cache stores bytes, no user's values: all that varies is how long it is lent, and that gets shorter only.
+// A cache stores bytes, no user's values: all that varies is how long it is lent, and that gets
+// shorter only.
 use quintet::TierCache;
 use quintet::cache::{Handle, Reader, Lease, Scan};
 

@@ -1,4 +1,5 @@
-// Two copies, written while readers look: nothing that leads to them may pass for something that holds longer-lived or shorter-lived entries.
+// Two copies, written while readers look: nothing that leads to them may pass for something that
+// holds longer-lived or shorter-lived entries.
 use quintet::twin_map::*;
 use quintet::{TwinMap, TwinSet};
 use std::hash::{BuildHasher, RandomState};
@@ -120,7 +121,8 @@ fn a_map_of_duplicates<'a>(map: &'a InertMap<Long, Long>) {
     let _: &InertMap<Long, &'a str> = map; //~ lifetime may not live long enough
 }
 
-// One version alone is a plain collection, and what is taken out of it is the taker's: these are covariant, and no more.
+// One version alone is a plain collection, and what is taken out of it is the taker's: these are
+// covariant, and no more.
 fn a_map_may_be_shortened<'a>(map: &'a Map<Long>) -> &'a Map<&'a str> {
     map
 }

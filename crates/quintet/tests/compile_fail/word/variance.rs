@@ -1,4 +1,5 @@
-// A map keeps what is put in through a shared reference: types of words vary too, where one function is good for more than another.
+// A map keeps what is put in through a shared reference: types of words vary too, where one
+// function is good for more than another.
 use quintet::WordMap;
 use quintet::word_map::{Drain, Handle, IntoIter, Iter, Keys, Pin, Values, WordMapBuilder};
 

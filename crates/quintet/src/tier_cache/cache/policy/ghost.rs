@@ -2,9 +2,10 @@
 //! cache once.
 //!
 //! It has a *slot* for each block, in sets of sixteen that share a line of memory. A slot holds 24
-//! bits of a key's hash and when it was written, in 128ths of a turnover, up to two; 0 is none. Who is
-//! remembered takes the oldest slot of its set, and empties as many more as it had further blocks. Two of whom only one is written, or a mistaken
-//! match (one in a million), make an entry begin in the other queue than it should (P1).
+//! bits of a key's hash and when it was written, in 128ths of a turnover, up to two; 0 is none. Who
+//! is remembered takes the oldest slot of its set, and empties as many more as it had further
+//! blocks. Two of whom only one is written, or a mistaken match (one in a million), make an entry
+//! begin in the other queue than it should (`policy` P1).
 
 use crate::hash::start_scaled;
 use crate::sync::{AtomicU64, Ordering};

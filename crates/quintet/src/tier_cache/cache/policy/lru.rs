@@ -1,4 +1,5 @@
-//! Least recently used: the oldest by age, as [`evict`](crate::tier_cache::cache::evict) finds them.
+//! Least recently used: the oldest by age, as [`evict`](crate::tier_cache::cache::evict) finds
+//! them.
 
 use super::Choose;
 use crate::tier_cache::cache::evict::Ring;

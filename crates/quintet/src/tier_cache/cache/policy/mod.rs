@@ -13,8 +13,8 @@
 //!
 //! **P1.** All of this is a hint; the record array is the truth. Whatever a death leaves half done
 //! makes one entry leave earlier or later than it should, nothing else: victims are judged again
-//! under the control word of their bucket (L1), and every entry is found by the walk over the
-//! array, whatever the hints say.
+//! under the control word of their bucket (`evict` L1), and every entry is found by the walk over
+//! the array, whatever the hints say.
 //! **P2.** There are no links. The queues are the entries of the array in the order of their
 //! ticks; to move an entry to the end of a queue is one exchange of its word in the array.
 //! **P3.** A hit stores the word of use if that changes: a new tick, or a counter that is not at
@@ -47,6 +47,8 @@ use sieve::Sieve;
 /// Which entry leaves when room is needed. Chosen when the cache is made.
 ///
 #[doc = include_str!("../../../../docs/tier_cache_policies.md")]
+///
+#[doc = include_str!("../../../../docs/tier_cache_policies.svg")]
 ///
 /// # Example
 ///

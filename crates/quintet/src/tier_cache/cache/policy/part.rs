@@ -89,7 +89,7 @@ impl Iterator for Ascending {
 }
 
 impl View<'_> {
-    /// The part whose turn it is (P4).
+    /// The part whose turn it is (`policy` P4).
     pub(super) fn next_part(&self) -> Part {
         let blocks = self.ages.len();
         // ORDERING: Relaxed: a hint.
@@ -116,7 +116,7 @@ impl View<'_> {
     }
 
     /// Shows the ages of a part's entries in a tier that are not outlived; those that are, and
-    /// all others of the part that are, come first of all (L2): they are returned.
+    /// all others of the part that are, come first of all (`evict` L2): they are returned.
     pub(super) fn look_at(
         &self,
         part: &Part,
@@ -128,7 +128,7 @@ impl View<'_> {
         let single = self.memory.tiers() == 1;
         let (mut outlived, mut entries) = (Vec::new(), 0);
         for block in part.blocks.clone() {
-            // ORDERING: Relaxed: hints (P1).
+            // ORDERING: Relaxed: hints (`policy` P1).
             let age = Age(self.ages[block].load(Ordering::Relaxed));
             if !age.is_entry() || shunned.contains(&(block as u32)) {
                 continue;

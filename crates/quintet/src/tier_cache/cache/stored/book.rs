@@ -5,12 +5,13 @@ use super::super::handle::Handle;
 use super::super::view::{Global, View};
 use crate::region::shm::Segment;
 use crate::sync::Ordering;
+use crate::sync::prefetch::prefetch_write;
 use crate::tier_cache::memory::{BUCKET_LEASE, LAST_VERSION, WATERMARK};
 use crate::tier_cache::plan::Task;
 use crate::tier_cache::step::{Point, exchange, store, store_payload};
 use crate::tier_cache::word::{InputHash, Link};
 
-/// The version of a mark that a key is nowhere (B2).
+/// The version of a mark that a key is nowhere (`stored` B2).
 pub(in super::super) const ABSENT: u64 = u64::MAX;
 /// Versions are milliseconds of the wall clock, and so many bits for those of one millisecond.
 const VERSION_BITS: u32 = 20;
@@ -36,7 +37,18 @@ impl View<'_> {
         Seen { watermark: self.watermark(bucket), last: self.memory.last_version(bucket) }
     }
 
-    /// N1. The caller holds the control word.
+    /// Asks for what an entry that comes into this block will need of the book.
+    #[cold]
+    pub(in super::super) fn expect_stamp(&self, bucket: u32, block: u32) {
+        if let Some(book) = self.memory.book(bucket) {
+            prefetch_write(&book[LAST_VERSION]);
+        }
+        if let Some(version) = self.memory.version_word(block) {
+            prefetch_write(version);
+        }
+    }
+
+    /// `tier_cache_stores` N1. The caller holds the control word.
     pub(super) fn draw(&self, bucket: u32) -> u64 {
         let Some(book) = self.memory.book(bucket) else { return 0 };
         // ORDERING: Relaxed: written when the cache was made.
@@ -67,19 +79,19 @@ impl View<'_> {
         }
     }
 
-    /// B1: the entry is being prepared.
+    /// `stored` B1: the entry is being prepared.
     pub(in super::super) fn clear_version(&self, link: Link) {
         if let Some(word) = self.memory.version_word(link.record) {
             store_payload(word, 0);
         }
     }
 
-    /// N7, the first half: what is below the entry's version is not found any more, and neither is
-    /// the entry's own. The caller holds the control word.
+    /// `tier_cache_stores` N7, the first half: what is below the entry's version is not found any
+    /// more, and neither is the entry's own. The caller holds the control word.
     pub(in super::super) fn raise_watermark(&self, bucket: u32, link: Link) {
         let Some(book) = self.memory.book(bucket) else { return };
         let above = match self.version_of(link) {
-            // B1: whatever the bucket gave out may be an older value of this key.
+            // `stored` B1: whatever the bucket gave out may be an older value of this key.
             0 => self.memory.last_version(bucket),
             version => version,
         };
@@ -88,7 +100,8 @@ impl View<'_> {
         }
     }
 
-    /// N2, N6. The lease that was taken, or nothing: somebody puts an entry of this bucket.
+    /// `tier_cache_stores` N2, N6. The lease that was taken, or nothing: somebody puts an entry of
+    /// this bucket.
     pub(in super::super) fn take_bucket_lease(
         &self,
         bucket: u32,
@@ -105,7 +118,7 @@ impl View<'_> {
         exchange(Point::BucketLease, place, held, lease).then_some(lease)
     }
 
-    /// N5.
+    /// `tier_cache_stores` N5.
     pub(in super::super) fn end_bucket_lease(&self, bucket: u32, lease: u64) {
         if let Some(book) = self.memory.book(bucket) {
             exchange(Point::BucketLease, &book[BUCKET_LEASE], lease, 0);
@@ -114,7 +127,8 @@ impl View<'_> {
 }
 
 impl Handle<'_> {
-    /// Gives the entry that is being linked its version (N1, N10). The bucket's word is held.
+    /// Gives the entry that is being linked its version (`tier_cache_stores` N1, N10). The bucket's
+    /// word is held.
     #[cold]
     pub(in super::super) fn stamp(&mut self, input: InputHash, task: &Task) {
         let Task::Place { new, .. } = task else { return };

@@ -1,4 +1,5 @@
-//! Leaving memory: put, then unlinked (N2 to N6); dropped (N7); removed (N8).
+//! Leaving memory: put, then unlinked (`tier_cache_stores` N2 to N6); dropped (`tier_cache_stores`
+//! N7); removed (`tier_cache_stores` N8).
 
 use super::super::error::CacheError;
 use super::super::handle::Handle;
@@ -17,12 +18,12 @@ use crate::tier_cache::step::{Point, add};
 use crate::tier_cache::word::{Link, Probe};
 use std::time::{Duration, SystemTime};
 
-/// How long a put may take, and how much longer its leases last (B4), in milliseconds.
+/// How long a put may take, and how much longer its leases last (`stored` B4), in milliseconds.
 const PUT_MS: u64 = 2_000;
 const MARGIN_MS: u64 = 1_000;
 /// Entries of one batch.
 pub(super) const BATCH: usize = 256;
-/// A tombstone expired at this moment (B2).
+/// A tombstone expired at this moment (`stored` B2).
 const GONE: u64 = 1;
 
 /// One that is about to be put.
@@ -47,7 +48,8 @@ enum Fate {
     Spare,
 }
 
-/// Leases held for a batch; those of a put without an answer are left to their end (N5).
+/// Leases held for a batch; those of a put without an answer are left to their end
+/// (`tier_cache_stores` N5).
 struct Leases {
     held: Vec<(u32, u64)>,
     end: u64,
@@ -117,8 +119,8 @@ impl Leaver {
 }
 
 impl Handle<'_> {
-    /// Puts these into the store and unlinks what it took, as far as nobody else does (N2 to N6).
-    /// Returns how many left.
+    /// Puts these into the store and unlinks what it took, as far as nobody else does
+    /// (`tier_cache_stores` N2 to N6). Returns how many left.
     pub(in super::super) fn put_away(
         &mut self,
         links: &[Link],
@@ -147,7 +149,7 @@ impl Handle<'_> {
                 continue;
             }
             let bucket = input.bucket();
-            if !leases.take(&view, bucket) || !self.renew_version(link, bucket)? {
+            if !leases.take(view, bucket) || !self.renew_version(link, bucket)? {
                 continue;
             }
             match view.fate_of(link, bucket) {
@@ -158,7 +160,7 @@ impl Handle<'_> {
             }
         }
         if batch.is_empty() {
-            leases.end(&view);
+            leases.end(view);
             return Ok(left);
         }
         view.set_putting(seat, batch.len());
@@ -169,7 +171,7 @@ impl Handle<'_> {
         match put {
             Ok(()) => {}
             Err(StoreError::TooLarge { .. }) if batch.len() > 1 => {
-                leases.end(&view);
+                leases.end(view);
                 drop(claims);
                 for leaver in batch {
                     left += self.put_away(&[leaver.link], cause, shown)?;
@@ -178,33 +180,33 @@ impl Handle<'_> {
             }
             Err(StoreError::TooLarge { .. }) => {
                 left += self.drop_entry(batch[0].link, cause)? as usize;
-                leases.end(&view);
+                leases.end(view);
                 return Ok(left);
             }
-            // N5: without an answer the leases are left to their end.
+            // `tier_cache_stores` N5: without an answer the leases are left to their end.
             Err(why) => return Err(CacheError::Store(why.to_string())),
         }
         for leaver in batch {
-            // N4
+            // `tier_cache_stores` N4
             let stands = || view.version_of(leaver.link) >= view.watermark(leaver.bucket);
             if self.evict_if(leaver.link, cause, &stands)? {
                 left += 1;
                 shown.extend(leaver.shown);
             }
         }
-        leases.end(&view);
+        leases.end(view);
         Ok(left)
     }
 
-    /// N3.
+    /// `tier_cache_stores` N3.
     fn put_batch(&self, batch: &[Leaver], deadline: u64) -> Result<(), StoreError> {
         let Some(backing) = &self.cache.backing else { return Ok(()) };
         let records: Vec<_> = batch.iter().map(Leaver::record).collect();
-        backing.put(&self.view, &records, self.view.wall(deadline))
+        backing.put(self.view, &records, self.view.wall(deadline))
     }
 
-    /// N7: an entry that its dropper did not live to unlink, or that never got a version (B1), gets
-    /// one. False if it has moved on.
+    /// `tier_cache_stores` N7: an entry that its dropper did not live to unlink, or that never got
+    /// a version (`stored` B1), gets one. False if it has moved on.
     fn renew_version(&mut self, link: Link, bucket: u32) -> Result<bool, CacheError> {
         let view = self.view;
         let version = view.version_of(link);
@@ -243,7 +245,7 @@ impl Handle<'_> {
         self.view.sizes.store.has(Stored::DROPS)
     }
 
-    /// N7. False if it has moved on.
+    /// `tier_cache_stores` N7. False if it has moved on.
     pub(in super::super) fn drop_entry(
         &mut self,
         link: Link,
@@ -299,8 +301,8 @@ impl Handle<'_> {
         links
     }
 
-    /// N8: replaces what a key has by a tombstone, if that is as wanted. The answer of the map
-    /// below.
+    /// `tier_cache_stores` N8: replaces what a key has by a tombstone, if that is as wanted. The
+    /// answer of the map below.
     pub(super) fn bury(
         &mut self,
         key: &[u8],
@@ -312,7 +314,8 @@ impl Handle<'_> {
         Ok(self.place(entry, want)?.map(|placed| placed.replaced))
     }
 
-    /// B2: memory and store lack this key, as far as the bucket has given out no version since.
+    /// `stored` B2: memory and store lack this key, as far as the bucket has given out no version
+    /// since.
     pub(super) fn note_absence(&mut self, space: Space, key: &[u8], seen: Seen) {
         let input = self.view.input(space, key);
         let entry = Entry { input, space, key, value: b"", expiry: GONE };

@@ -1,11 +1,12 @@
 //! A cache with a store: what leaves memory goes there, and comes back from there.
 //!
-//! The rules N1 to N10, and why nobody sees a stale value by them, are on [the page of the
-//! stores](crate::store); the code cites them. What is particular here:
+//! The rules `tier_cache_stores` N1 to N10, and why nobody sees a stale value by them, are on [the
+//! page of the stores](crate::store); the code cites them. What is particular here:
 //!
 //! **B1.** An entry that a writer linked and did not live to give a version has the version 0,
-//! since that word is cleared before the entry is linked. It gets one before it is put (N7),
-//! greater than all before it, and until then it is the newest of its key.
+//! since that word is cleared before the entry is linked. It gets one before it is put
+//! (`tier_cache_stores` N7), greater than all before it, and until then it is the newest of its
+//! key.
 //! **B2.** A tombstone is an entry that expired at moment 1. So is the mark that memory *and* store
 //! lack a key; that has the version [`ABSENT`], is never put, and leaves without a trace.
 //! **B3.** A store's key begins with the segment's seed, the number of the namespace and its

@@ -1,5 +1,5 @@
-//! The process's side of a store: opened once, left alone after failures, opened again in a forked
-//! child.
+//! The process's side of a store: left alone after failures, opened again where it was away, and in
+//! a forked child.
 
 use super::super::error::CacheError;
 use super::super::view::{Global, View};
@@ -15,6 +15,8 @@ use std::time::SystemTime;
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Recipe {
     pub(in super::super) address: String,
+    /// Which store it must be, if it was opened before and can tell.
+    pub(in super::super) identity: Option<u64>,
     pub(in super::super) credentials: Option<Credentials>,
     /// The segment is another user's, and that is not enough to open what it names.
     pub(in super::super) is_foreign: bool,
@@ -36,7 +38,32 @@ impl Recipe {
         {
             *credentials = own.clone();
         }
-        address.open()
+        let store = address.open()?;
+        if self.identity.is_some() && store.identity() != self.identity {
+            return Err(StoreError::Refused(
+                "it is not the store that this cache was made with, which was removed or \
+                 replaced; put that back, or make the cache anew"
+                    .into(),
+            ));
+        }
+        Ok(store)
+    }
+
+    /// What the segment records: the address, and the store's identity behind it.
+    pub(in super::super) fn note(&self, store: Option<&dyn Store>) -> String {
+        match store.and_then(Store::identity) {
+            Some(identity) => format!("{}#{identity:016x}", self.address),
+            None => self.address.clone(),
+        }
+    }
+
+    /// This recipe, for what a segment records.
+    pub(in super::super) fn of_note(&self, note: &str, is_foreign: bool) -> Self {
+        let known = note.rsplit_once('#').filter(|(_, digits)| digits.len() == 16);
+        let known = known
+            .and_then(|(address, digits)| Some((address, u64::from_str_radix(digits, 16).ok()?)));
+        let (address, identity) = known.map_or((note, None), |(front, id)| (front, Some(id)));
+        Self { address: address.to_owned(), identity, is_foreign, ..self.clone() }
     }
 }
 
@@ -44,26 +71,88 @@ impl Recipe {
 /// is but for what that had open.
 struct Side {
     forks: usize,
-    opened: OnceLock<Result<Box<dyn Store>, StoreError>>,
-    before: Option<*mut Side>,
-    /// When the store is asked again, on the pacing clock, and the failures in a row.
+    opened: OnceLock<Box<dyn Store>>,
+    /// Held by who opens it; the parent's side, until somebody does.
+    opening: Mutex<Option<*mut Side>>,
+    /// Why it is not open, once that was tried.
+    refused: Mutex<Option<StoreError>>,
+    /// When the store is asked again, or opened, on the pacing clock, and the failures in a row.
     alone_until: AtomicU64,
     failures: AtomicU64,
     last_error: Mutex<Option<String>>,
 }
 
 impl Side {
-    fn new(
-        opened: OnceLock<Result<Box<dyn Store>, StoreError>>,
-        before: Option<*mut Self>,
-    ) -> Self {
+    fn new(before: Option<*mut Self>) -> Self {
         Self {
             forks: fork::seen().0,
-            opened,
-            before,
+            opened: OnceLock::new(),
+            opening: Mutex::new(before),
+            refused: Mutex::new(None),
             alone_until: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             last_error: Mutex::new(None),
+        }
+    }
+
+    /// Whether it is left alone now.
+    fn is_left_alone(&self) -> bool {
+        // ORDERING: Relaxed, as in `fails`: a pause, nothing is published by it.
+        super::super::clock::monotonic_ms() < self.alone_until.load(Ordering::Relaxed)
+    }
+
+    /// Leaves it alone for a while, the longer the more often it has failed.
+    fn fails(&self) {
+        // ORDERING: Relaxed, here and below: a pause, nothing is published by it.
+        let failures = self.failures.fetch_add(1, Ordering::Relaxed);
+        let pause = (FIRST_PAUSE << failures.min(10)).min(LONGEST_PAUSE);
+        let until = super::super::clock::monotonic_ms() + pause;
+        self.alone_until.store(until, Ordering::Relaxed);
+    }
+
+    /// Opens it, unless that is in vain now. Of several threads one opens it; the others wait for
+    /// that the first time only.
+    #[cold]
+    fn open(&self, recipe: &Recipe) -> Result<&dyn Store, StoreError> {
+        let refused = self.refused.lock().clone();
+        let opening = match &refused {
+            None => Some(self.opening.lock()),
+            Some(StoreError::Unavailable(_)) if !self.is_left_alone() => self.opening.try_lock(),
+            Some(_) => None,
+        };
+        let (mut opening, refused) = match (opening, refused) {
+            (Some(opening), refused) => (opening, refused),
+            (None, refused) => {
+                let opening = || StoreError::Unavailable("it is being opened".into());
+                return Err(refused.unwrap_or_else(opening));
+            }
+        };
+        if let Some(store) = self.opened.get() {
+            return Ok(&**store);
+        }
+        if let (None, Some(why)) = (refused, &*self.refused.lock()) {
+            // Another thread was faster, and had no success.
+            return Err(why.clone());
+        }
+        if let Some(before) = opening.take() {
+            // SAFETY: the parent's side, in a child that this thread or the one that forked it is
+            // the only one to have: the threads that used it did not come along, and whoever uses
+            // the backing since uses the fresh side. It is taken once. The side itself stays, for
+            // those who look at its forks.
+            let opened = unsafe { &raw mut (*before).opened };
+            // SAFETY: as above: dropped once, and never read again.
+            unsafe { std::ptr::drop_in_place(opened) };
+        }
+        match recipe.open() {
+            Ok(store) => {
+                self.failures.store(0, Ordering::Relaxed);
+                Ok(&**self.opened.get_or_init(|| store))
+            }
+            Err(why) => {
+                self.fails();
+                *self.refused.lock() = Some(why.clone());
+                Err(why)
+            }
         }
     }
 }
@@ -128,11 +217,16 @@ impl Drop for Backing {
 }
 
 impl Backing {
-    /// Opens it, or notes why not. `opened`: it is open already.
+    /// Opens it, or notes why not: then it is tried again, unless it was refused for good.
+    /// `opened`: it is open already.
     pub(in super::super) fn new(recipe: Recipe, opened: Option<Box<dyn Store>>) -> Self {
-        let first = opened.map_or_else(|| recipe.open(), Ok);
-        let side = Box::into_raw(Box::new(Side::new(OnceLock::from(first), None)));
-        Self { recipe, side: AtomicPtr::new(side) }
+        let side = Side::new(None);
+        match opened {
+            Some(store) => _ = side.opened.set(store),
+            // Why not is told to who asks for it.
+            None => _ = side.open(&recipe),
+        }
+        Self { recipe, side: AtomicPtr::new(Box::into_raw(Box::new(side))) }
     }
 
     fn side(&self) -> &Side {
@@ -145,7 +239,7 @@ impl Backing {
 
     #[cold]
     fn renew(&self, before: *mut Side) -> &Side {
-        let fresh = Box::into_raw(Box::new(Side::new(OnceLock::new(), Some(before))));
+        let fresh = Box::into_raw(Box::new(Side::new(Some(before))));
         // ORDERING: AcqRel: publishes the fresh one; Acquire: somebody else's.
         match self.side.compare_exchange(before, fresh, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: ours, published and never freed before the backing is.
@@ -161,22 +255,10 @@ impl Backing {
 
     fn opened(&self) -> Result<&dyn Store, StoreError> {
         let side = self.side();
-        let opened = side.opened.get_or_init(|| {
-            if let Some(before) = side.before {
-                // SAFETY: the parent's side, in a child that this thread or the one that forked it
-                // is the only one to have: the threads that used it did not come along, and whoever
-                // uses the backing since uses the fresh side. This runs once. The side itself
-                // stays, for those who look at its forks.
-                let opened = unsafe { &raw mut (*before).opened };
-                // SAFETY: as above: dropped once, and never read again.
-                unsafe { std::ptr::drop_in_place(opened) };
-            }
-            self.recipe.open()
-        });
-        opened.as_ref().map(|store| &**store).map_err(StoreError::clone)
+        side.opened.get().map_or_else(|| side.open(&self.recipe), |store| Ok(&**store))
     }
 
-    /// The store may be asked, or why not (B5).
+    /// The store may be asked, or why not (`stored` B5).
     pub(super) fn is_open(&self) -> Result<(), CacheError> {
         self.opened().map(|_| ()).map_err(|why| {
             let address = &self.recipe.address;
@@ -192,9 +274,7 @@ impl Backing {
     ) -> Result<R, StoreError> {
         let side = self.side();
         let store = self.opened()?;
-        let now = super::super::clock::monotonic_ms();
-        // ORDERING: Relaxed, here and below: a pause, nothing is published by it.
-        if now < side.alone_until.load(Ordering::Relaxed) {
+        if side.is_left_alone() {
             count_failure(view);
             return Err(StoreError::Unavailable("it failed, and is left alone for a while".into()));
         }
@@ -204,9 +284,7 @@ impl Backing {
                 count_failure(view);
                 *side.last_error.lock() = Some(error.to_string());
                 if !matches!(error, StoreError::Late | StoreError::TooLarge { .. }) {
-                    let failures = side.failures.fetch_add(1, Ordering::Relaxed);
-                    let pause = (FIRST_PAUSE << failures.min(10)).min(LONGEST_PAUSE);
-                    side.alone_until.store(now + pause, Ordering::Relaxed);
+                    side.fails();
                 }
             }
             Ok(_) => side.failures.store(0, Ordering::Relaxed),
@@ -238,13 +316,11 @@ impl Backing {
     fn state(&self) -> StoreState {
         let side = self.side();
         let opened = self.opened();
-        let now = super::super::clock::monotonic_ms();
         StoreState {
             address: self.recipe.address.clone(),
             closed: opened.as_ref().err().map(ToString::to_string),
             last_error: side.last_error.lock().clone(),
-            // ORDERING: Relaxed, as above.
-            left_alone: now < side.alone_until.load(Ordering::Relaxed),
+            left_alone: side.is_left_alone(),
             stats: opened.map(|store| store.stats()).unwrap_or_default(),
         }
     }

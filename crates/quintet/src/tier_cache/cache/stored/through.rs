@@ -1,7 +1,8 @@
-//! Lookups that go on to the store (N9), and what they find kept in memory (N10); writes that
-//! depend on what is there.
+//! Lookups that go on to the store (`tier_cache_stores` N9), and what they find kept in memory
+//! (`tier_cache_stores` N10); writes that depend on what is there.
 
 use super::super::error::CacheError;
+use super::super::flight::Held;
 use super::super::handle::{Handle, Inserted};
 use super::super::layout::Stored;
 use super::super::read::{Hit, Sought, Target};
@@ -33,6 +34,15 @@ pub(in super::super) enum Looked {
     Unknown(Seen),
 }
 
+/// Whose turn it is to ask the store.
+enum Turn {
+    /// Not known yet.
+    Ahead,
+    Mine(Held),
+    /// Everybody's.
+    Over,
+}
+
 /// Rounds of looking again, because somebody wrote to the bucket meanwhile, before the caller is
 /// told.
 const MAX_ROUNDS: u32 = 1000;
@@ -53,7 +63,7 @@ impl View<'_> {
         self.summary.iter().any(|word| word.load(Ordering::Relaxed) != 0)
     }
 
-    /// B3.
+    /// `stored` B3.
     pub(super) fn store_key(&self, space: u32, generation: u32, key: &[u8]) -> Vec<u8> {
         let common = space == 0 && self.sizes.store.has(Stored::ADOPTS);
         let id = if common { 0 } else { self.seed | 1 };
@@ -76,6 +86,32 @@ impl Handle<'_> {
         target: &mut impl Target,
         keeps: bool,
     ) -> Result<Looked, CacheError> {
+        self.look_in_turn(space, key, target, keeps, &mut Turn::Over)
+    }
+
+    /// The same, where of all who ask at the same time one asks the store (`flight` H6).
+    pub(in super::super) fn look_once(
+        &mut self,
+        key: &[u8],
+        target: &mut impl Target,
+    ) -> Result<Looked, CacheError> {
+        let shared = self.view.sizes.store.has(Stored::KEEPS);
+        let mut turn = if shared { Turn::Ahead } else { Turn::Over };
+        let looked = self.look_in_turn(self.space, key, target, false, &mut turn);
+        if let Turn::Mine(held) = turn {
+            self.end_flight(held, key)?;
+        }
+        looked
+    }
+
+    fn look_in_turn(
+        &mut self,
+        space: Space,
+        key: &[u8],
+        target: &mut impl Target,
+        keeps: bool,
+        turn: &mut Turn,
+    ) -> Result<Looked, CacheError> {
         let view = self.view;
         let input = view.input(space, key);
         let mut rounds = 0;
@@ -86,6 +122,10 @@ impl Handle<'_> {
                 Sought::Gone => return Ok(Looked::Gone),
                 Sought::Missed(seen) => seen,
             };
+            if let (Turn::Ahead, true) = (&turn, view.has_room()) {
+                *turn = self.take_turn(key)?.map_or(Turn::Over, Turn::Mine);
+                continue;
+            }
             let Ok(fetched) = self.fetch(space, key)? else { return Ok(Looked::Unknown(seen)) };
             let Some(found) = fetched else {
                 let count = view.global(Global::StoreMisses);
@@ -95,7 +135,7 @@ impl Handle<'_> {
                 }
                 return Ok(Looked::Missed(seen));
             };
-            // N9
+            // `tier_cache_stores` N9
             let watermark = view.watermark(input.bucket());
             if found.version < watermark {
                 if watermark != seen.watermark {
@@ -133,7 +173,7 @@ impl Handle<'_> {
             return Ok(Ok(None));
         };
         let key = view.store_key(space.number(), generation, key);
-        let found = backing.get(&view, &key);
+        let found = backing.get(view, &key);
         // It may return in a child.
         self.inner.begin_read()?;
         Ok(found)
@@ -154,7 +194,7 @@ impl Handle<'_> {
     }
 
     #[allow(clippy::too_many_arguments)] // a value, where it belongs, and what was seen
-    /// N10. `None` if the bucket has given out a version since.
+    /// `tier_cache_stores` N10. `None` if the bucket has given out a version since.
     fn keep(
         &mut self,
         space: Space,
@@ -223,7 +263,7 @@ impl Handle<'_> {
         }
     }
 
-    /// N8. False if the key was absent.
+    /// `tier_cache_stores` N8. False if the key was absent.
     #[cold]
     pub(in super::super) fn remove_through(&mut self, key: &[u8]) -> Result<bool, CacheError> {
         let mut rounds = 0;
@@ -291,7 +331,7 @@ impl Handle<'_> {
 }
 
 impl Reader<'_> {
-    /// N9, for whoever has no seat: nothing is kept, and nothing counted.
+    /// `tier_cache_stores` N9, for whoever has no seat: nothing is kept, and nothing counted.
     #[cold]
     pub(in super::super) fn read_through(
         &self,
@@ -311,7 +351,7 @@ impl Reader<'_> {
             };
             let Some(generation) = view.generation_for(space) else { return Ok(None) };
             let name = view.store_key(space.number(), generation, key);
-            let Ok(Some(found)) = backing.get(&view, &name) else { return Ok(None) };
+            let Ok(Some(found)) = backing.get(view, &name) else { return Ok(None) };
             let watermark = view.watermark(input.bucket());
             if found.version >= watermark {
                 target.fill(&found.value);

@@ -144,6 +144,21 @@ impl Handle<'_> {
         }
     }
 
+    /// What the writer freed lies in another core's cache, like the bits that lead to it: finds
+    /// several blocks at a time, and lets each be fetched while something else is done.
+    #[cold]
+    pub(in super::super) fn stock_up(&mut self) {
+        if self.spares() {
+            return;
+        }
+        let kept = &mut self.inner.kept;
+        self.view.find_free(self.cursor, self.most_kept, kept);
+        self.view.keep_back(kept);
+        if let Some(&last) = kept.last() {
+            self.cursor = last;
+        }
+    }
+
     /// There is no room: waits for the writer, or drops entries, as the cache was made.
     pub(in super::super) fn make_room(&mut self, short: usize) -> Result<bool, CacheError> {
         let Some(backing) = self.cache.backing.clone() else { return Ok(false) };
@@ -153,10 +168,22 @@ impl Handle<'_> {
             return self.drop_oldest(short);
         }
         let mut wait = Wait::new(self.inner.timeout);
+        let mut searched = false;
         loop {
             // Those found so far may be among the free ones.
-            if self.view.free_blocks() >= short + self.blocks.len() {
-                return Ok(true);
+            let need = short + self.blocks.len();
+            if self.view.free_blocks() >= need {
+                let mut found = Vec::new();
+                self.view.find_free(self.cursor, need, &mut found);
+                if found.len() >= need {
+                    return Ok(true);
+                }
+                // Somebody died between a free block's bit and the mark that leads to it.
+                if wait.is_long() && !std::mem::replace(&mut searched, true) {
+                    self.reclaim(true)?;
+                    self.find_hidden()?;
+                    continue;
+                }
             }
             if !self.cache.writer.wake(self.cache) {
                 let links = self.victims(BATCH);

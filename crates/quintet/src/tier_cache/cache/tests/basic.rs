@@ -143,7 +143,8 @@ fn work_per_byte(cache: &TierCache, bytes: usize) -> f64 {
     (0..3).map(|_| once(&mut handle)).fold(f64::MAX, f64::min)
 }
 
-/// Sixteen times the bytes take about sixteen times the work, in an empty cache and in one that has to evict for it.
+/// Sixteen times the bytes take about sixteen times the work, in an empty cache and in one that has
+/// to evict for it.
 #[test]
 fn a_long_value_takes_linear_work() {
     let builder = || TierCache::builder().capacity(128 << 20).handles(4).max_value(8 << 20);

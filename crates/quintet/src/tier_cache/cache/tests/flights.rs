@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 const SHORT: Duration = Duration::from_millis(50);
 
-/// Computations inside a computation, of so many keys that some of them would share any table of a fixed size.
+/// Computations inside a computation, of so many keys that some of them would share any table of a
+/// fixed size.
 #[test]
 fn nested_flights_wait_for_nobody() {
     let cache = TierCache::builder().capacity(8 << 20).handles(4).create_sealed().unwrap();

@@ -1,4 +1,5 @@
-//! The formats: a segment of each was made once and is kept with the sources, as text. Every later version reads it, or refuses it by its number.
+//! The formats: a segment of each was made once and is kept with the sources, as text. Every later
+//! version reads it, or refuses it by its number.
 
 use super::world::tiny_of;
 use crate::tier_cache::cache::*;
@@ -13,7 +14,8 @@ fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
-/// A segment as text: its length, then the words that are not zero, each line beginning with the index of its first one.
+/// A segment as text: its length, then the words that are not zero, each line beginning with the
+/// index of its first one.
 fn text_of(bytes: &[u8]) -> String {
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
     let words: Vec<u64> = bytes.chunks_exact(8).map(word).collect();
@@ -94,7 +96,8 @@ fn is_read(name: &str, format: u64, further: impl FnOnce(&mut Handle<'_>)) {
     TierCache::unlink(&place).unwrap();
 }
 
-/// Caches of earlier versions are refused, and the text says what to do; nothing of them is changed.
+/// Caches of earlier versions are refused, and the text says what to do; nothing of them is
+/// changed.
 #[test]
 fn older_formats_are_refused_with_advice() {
     for (name, format) in [("cache-1.txt", 1), ("cache-2.txt", 2), ("cache-3.txt", 3)] {

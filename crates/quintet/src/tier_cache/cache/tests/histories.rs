@@ -1,5 +1,5 @@
-//! Recorded histories on few keys and fewer buckets: linearizable per key. By threads whose handles belong to two attachments of one
-//! segment, by processes, and by processes that are killed.
+//! Recorded histories on few keys and fewer buckets: linearizable per key. By threads whose handles
+//! belong to two attachments of one segment, by processes, and by processes that are killed.
 
 use super::processes::{Named, PATIENCE};
 use super::world::tiny_of;
@@ -137,8 +137,8 @@ fn draw(random: &mut Rng, value: u64, seen: &[u64]) -> (u64, Op) {
     (key, kind.with(value, seen[key as usize]))
 }
 
-/// A child: works, dawdling before its stores so that it meets the others there. `live`: tells of every operation before and after it, so
-/// that it can be killed; else all at the end.
+/// A child: works, dawdling before its stores so that it meets the others there. `live`: tells of
+/// every operation before and after it, so that it can be killed; else all at the end.
 pub(super) fn work(cache: &TierCache, thread: u32, operations: usize, live: bool) {
     let clock = Clock::new(ClockKind::Machine);
     let mut random = Rng::with_seed(thread as u64);
@@ -208,7 +208,8 @@ fn histories_of_processes_are_linearizable() {
     cache.check().unwrap();
 }
 
-/// The same, and every now and then one is killed in the middle: what it had begun happened or did not.
+/// The same, and every now and then one is killed in the middle: what it had begun happened or did
+/// not.
 #[test]
 fn histories_of_killed_processes_are_linearizable() {
     let kills = std::env::var("QUINTET_KILLS").ok().and_then(|text| text.parse().ok());

@@ -1,4 +1,5 @@
-//! Random bytes anywhere in a segment: errors, misses or timeouts, never a crash or an endless wait.
+//! Random bytes anywhere in a segment: errors, misses or timeouts, never a crash or an endless
+//! wait.
 
 use super::world::small;
 use crate::tier_cache::cache::*;

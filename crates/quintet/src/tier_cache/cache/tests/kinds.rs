@@ -1,4 +1,5 @@
-//! Every kind of store to shared memory is a place where somebody dies in a test, in one tier and in three.
+//! Every kind of store to shared memory is a place where somebody dies in a test, in one tier and
+//! in three.
 
 use super::crashes::{OPERATIONS, Operation, set_up, set_up_tiers};
 use super::world::{declare_dead, small, tiny_of};
@@ -19,7 +20,8 @@ fn record(kinds: &mut Kinds, body: impl FnOnce()) {
     with_fate(Fate::Each, Some(&mut note), body);
 }
 
-/// Lets an operation die before each of its stores. Notes what it stores when nobody kills it, and what is stored by who recovers it.
+/// Lets an operation die before each of its stores. Notes what it stores when nobody kills it, and
+/// what is stored by who recovers it.
 fn die(
     kinds: &mut Kinds,
     make: &dyn Fn() -> TierCache,

@@ -16,12 +16,14 @@ mod oracle;
 mod outside;
 mod policies;
 mod processes;
+mod quota_attacks;
 mod quotas;
 mod semantics;
 mod sinks;
 mod spaces;
 #[cfg(feature = "lmdb")]
 mod stored;
+mod stored_rules;
 mod sums;
 mod tiers;
 mod windows;

@@ -38,7 +38,8 @@ fn whoever_attaches_is_told_what_is_wrong() {
     assert_eq!(other.max_value(), 100);
 }
 
-/// Sizes and rights that were asked for and differ are an error that names them; those that were not asked for are no matter.
+/// Sizes and rights that were asked for and differ are an error that names them; those that were
+/// not asked for are no matter.
 #[test]
 fn a_cache_of_other_sizes_is_refused_by_who_asked_for_some() {
     let named = Named::new("differs");
@@ -68,7 +69,8 @@ fn a_cache_of_other_sizes_is_refused_by_who_asked_for_some() {
     assert_eq!(same.create_or_attach(place).unwrap().sizes, made.sizes);
 }
 
-/// A header whose sizes do not add up to the bytes of its file is refused, whichever of them is wrong.
+/// A header whose sizes do not add up to the bytes of its file is refused, whichever of them is
+/// wrong.
 #[test]
 fn sizes_must_add_up() {
     for (field, value) in
@@ -253,7 +255,8 @@ fn the_creator_dies_midway() {
     }
 }
 
-/// The machine stops while somebody works, and starts again: whoever comes first repairs the cache and goes on.
+/// The machine stops while somebody works, and starts again: whoever comes first repairs the cache
+/// and goes on.
 #[test]
 fn another_boot() {
     let named = Named::new("boot");
@@ -282,7 +285,8 @@ fn another_boot() {
     assert_eq!(cache.check().unwrap().entries, 20);
 }
 
-/// Handles and whole attachments go while others work; a cache whose name is gone goes on for those who have it.
+/// Handles and whole attachments go while others work; a cache whose name is gone goes on for those
+/// who have it.
 #[test]
 fn leaving_disturbs_nobody() {
     let named = Named::new("leave");
@@ -314,7 +318,8 @@ fn leaving_disturbs_nobody() {
     assert_eq!((cache.len(), next.len()), (203, 0));
 }
 
-/// The only process is killed in the middle of its work: whatever it had acknowledged is there when somebody comes again.
+/// The only process is killed in the middle of its work: whatever it had acknowledged is there when
+/// somebody comes again.
 #[test]
 fn everybody_was_killed() {
     let named = Named::new("gone");

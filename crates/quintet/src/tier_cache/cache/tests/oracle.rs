@@ -81,7 +81,8 @@ fn evicts_exactly_the_least_recently_used() {
             }
             _ => {
                 let report = handle.insert(key.to_le_bytes(), step.to_string()).unwrap();
-                // A set writes its entry before it lets go of the old one, so a full cache evicts for an update too.
+                // A set writes its entry before it lets go of the old one, so a full cache evicts
+                // for an update too.
                 for _ in 0..report.evicted {
                     order.remove(0);
                 }

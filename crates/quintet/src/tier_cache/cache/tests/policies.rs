@@ -1,4 +1,5 @@
-//! Policies against what they say: the order in which entries leave, step by step, and what a hit stores.
+//! Policies against what they say: the order in which entries leave, step by step, and what a hit
+//! stores.
 
 use super::world::{advance, small, tiny_of};
 use crate::tier_cache::cache::*;
@@ -168,7 +169,8 @@ fn agrees<O: Oracle>(policy: Policy) -> u64 {
             _ if oracle.is_at(key) => {}
             _ => {
                 let report = handle.insert(bytes, step.to_string()).unwrap();
-                // A set writes its entry before it lets go of the old one: it may evict that very one.
+                // A set writes its entry before it lets go of the old one: it may evict that very
+                // one.
                 for _ in 0..report.evicted {
                     oracle.evict();
                 }
@@ -207,7 +209,8 @@ fn s3fifo_evicts_from_the_ends_of_its_queues() {
     assert!(returned > 500, "{returned} came back while they were remembered");
 }
 
-/// Who left the small queue and comes back begins in the main one; who comes for the first time does not.
+/// Who left the small queue and comes back begins in the main one; who comes for the first time
+/// does not.
 #[test]
 fn the_ghost_queue_remembers_who_left() {
     let cache = tiny_of(small().exact_recency().policy(Policy::S3Fifo), 256);
@@ -233,7 +236,8 @@ fn the_ghost_queue_remembers_who_left() {
     assert!(late <= 30, "{late} of 100 that left first, three times as many ago as it holds");
 }
 
-/// Under a policy that counts, a hit stores a counter that changed and nothing else; at its limit nothing at all.
+/// Under a policy that counts, a hit stores a counter that changed and nothing else; at its limit
+/// nothing at all.
 #[test]
 fn a_hit_stores_a_counter_up_to_its_limit() {
     for (policy, limit) in [(Policy::S3Fifo, 3), (Policy::Sieve, 1)] {

@@ -181,7 +181,8 @@ fn soak_worker(cache: &TierCache, worker: u64, seed: u64) {
     }
 }
 
-/// What the reports of killed workers allow: the last acknowledged stamp of each key (0: removed) and those begun since.
+/// What the reports of killed workers allow: the last acknowledged stamp of each key (0: removed)
+/// and those begun since.
 #[derive(Default)]
 struct Book {
     known: HashMap<String, u64>,
@@ -348,7 +349,8 @@ fn single_flight_across_processes() {
     assert_eq!(cache.stats().computed, 2);
 }
 
-/// A stopped writer holds up misses and writes of one bucket, nothing else, and sets still find victims.
+/// A stopped writer holds up misses and writes of one bucket, nothing else, and sets still find
+/// victims.
 #[test]
 fn stopped_inside_a_bucket() {
     let named = Named::new("stop");

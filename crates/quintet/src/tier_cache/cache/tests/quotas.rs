@@ -8,21 +8,21 @@ use quintet_testkit::Rng;
 use quintet_testkit::crash::report;
 
 /// A cache with accounts, of so many tiers and blocks.
-fn with_quotas(tiers: u32, blocks: u32) -> TierCache {
+pub(super) fn with_quotas(tiers: u32, blocks: u32) -> TierCache {
     tiny_of(small().quotas().tiers(tiers).exact_recency(), blocks)
 }
 
-fn handle_in<'c>(cache: &'c TierCache, name: &str) -> Handle<'c> {
+pub(super) fn handle_in<'c>(cache: &'c TierCache, name: &str) -> Handle<'c> {
     let mut handle = cache.handle().unwrap();
     handle.set_namespace(cache.namespace(name).unwrap());
     handle
 }
 
-fn of(cache: &TierCache, name: &str) -> NamespaceStats {
+pub(super) fn of(cache: &TierCache, name: &str) -> NamespaceStats {
     cache.namespace_stats().into_iter().find(|space| space.name == name).unwrap()
 }
 
-fn held(cache: &TierCache, name: &str) -> u64 {
+pub(super) fn held(cache: &TierCache, name: &str) -> u64 {
     of(cache, name).holds.unwrap().entries
 }
 
@@ -98,7 +98,8 @@ fn inserts_per_second() {
     assert_eq!(of(&cache, "loud").holds.unwrap().suspected, holds.suspected);
 }
 
-/// Without accounts there are no quotas, and the caller is told; a namespace that is made anew has none.
+/// Without accounts there are no quotas, and the caller is told; a namespace that is made anew has
+/// none.
 #[test]
 fn quotas_are_a_choice() {
     let cache = small().create_sealed().unwrap();
@@ -158,7 +159,8 @@ fn accounts_are_exact_after_threads() {
     assert_eq!(all + cache.suspects(), cache.len());
 }
 
-/// Killed at every store of a set that makes suspects: nothing is lost, and counted anew everything is right.
+/// Killed at every store of a set that makes suspects: nothing is lost, and counted anew everything
+/// is right.
 #[test]
 fn dead_at_every_store_of_a_set_that_makes_suspects() {
     let mut deaths = 0;
@@ -218,8 +220,9 @@ pub(super) fn flood(cache: &TierCache) {
     }
 }
 
-/// The hit ratio of a quiet namespace, in points, which asks for its keys unevenly and inserts what it misses. Between two of its lookups a neighbour may insert ten fresh keys.
-fn hit_ratio(cache: &TierCache, keys: f64, mut neighbour: impl FnMut(u64)) -> f64 {
+/// The hit ratio of a quiet namespace, in points, which asks for its keys unevenly and inserts what
+/// it misses. Between two of its lookups a neighbour may insert ten fresh keys.
+pub(super) fn hit_ratio(cache: &TierCache, keys: f64, mut neighbour: impl FnMut(u64)) -> f64 {
     let mut quiet = handle_in(cache, "quiet");
     let mut random = Rng::with_seed(5);
     let (mut hits, mut asked) = (0, 0);
@@ -242,11 +245,12 @@ fn hit_ratio(cache: &TierCache, keys: f64, mut neighbour: impl FnMut(u64)) -> f6
 }
 
 /// About 2,500 entries.
-fn arena(tiers: u32, place: &Place) -> TierCache {
+pub(super) fn arena(tiers: u32, place: &Place) -> TierCache {
     small().capacity(512 << 10).namespaces(8).tiers(tiers).quotas().create(place).unwrap()
 }
 
-/// One process inserts ten times as fast as another one asks. With a quota the quiet one's hit ratio falls by two points at most; without, by far more.
+/// One process inserts ten times as fast as another one asks. With a quota the quiet one's hit
+/// ratio falls by two points at most; without, by far more.
 #[test]
 fn a_loud_process_does_not_hurt_a_quiet_namespace() {
     for tiers in [1, 3] {
@@ -255,7 +259,8 @@ fn a_loud_process_does_not_hurt_a_quiet_namespace() {
             for held in [None, Some(false), Some(true)] {
                 let named = Named::new(&format!("loud-{tiers}-{by_process}-{held:?}"));
                 let cache = arena(tiers, named.place());
-                // A namespace may have fewer entries than it asks for; what holds each process must leave the quiet one its keys.
+                // A namespace may have fewer entries than it asks for; what holds each process must
+                // leave the quiet one its keys.
                 let (keys, most) = if by_process { (700.0, 800) } else { (5000.0, 50) };
                 let quota = Quota::default().entries(most);
                 match held {
@@ -289,7 +294,8 @@ fn a_loud_process_does_not_hurt_a_quiet_namespace() {
     }
 }
 
-/// Killed in mid-flood, again and again, the accounts are right after each recovery, and an entry pays for the process that lives.
+/// Killed in mid-flood, again and again, the accounts are right after each recovery, and an entry
+/// pays for the process that lives.
 #[test]
 fn floods_are_killed() {
     let named = Named::new("flood");

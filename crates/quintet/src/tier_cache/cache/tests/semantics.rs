@@ -68,7 +68,8 @@ fn expiry_is_noticed_without_anybody_sweeping() {
     cache.check().unwrap();
 }
 
-/// The machine's clock is set back: time stands still until it has caught up, and what was found expired stays so.
+/// The machine's clock is set back: time stands still until it has caught up, and what was found
+/// expired stays so.
 #[test]
 fn a_clock_set_back_freezes_time_and_revives_nothing() {
     const DAY: i64 = 86_400_000;
@@ -104,7 +105,8 @@ fn what_a_reader_found_expired_stays_expired() {
     assert_eq!(handle.get("k").unwrap(), None, "revived");
 }
 
-/// Looks at the clock keep the floor within a second of the present, without anything having expired.
+/// Looks at the clock keep the floor within a second of the present, without anything having
+/// expired.
 #[test]
 fn a_clock_set_back_costs_a_second_at_most() {
     let cache = small().create_sealed().unwrap();

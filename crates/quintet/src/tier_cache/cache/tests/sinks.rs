@@ -221,8 +221,8 @@ fn links_of(handle: &Handle<'_>) -> Vec<Link> {
     (0..handle.view.sizes.blocks).filter_map(link).collect()
 }
 
-/// While one handle delivers its victims, another fills their buckets until everything old has to leave: what is being delivered is
-/// not delivered again.
+/// While one handle delivers its victims, another fills their buckets until everything old has to
+/// leave: what is being delivered is not delivered again.
 #[test]
 fn forced_out_while_it_is_being_delivered() {
     let sizes = Sizes { blocks: 400, buckets: 3, ..small().sizes().unwrap() };

@@ -29,7 +29,8 @@ fn long_names_are_told_apart() {
     assert_eq!(cache.find_namespace("nobody made it"), None);
 }
 
-/// A removed namespace makes room; its entries are gone, and whoever still holds it reaches nobody else's.
+/// A removed namespace makes room; its entries are gone, and whoever still holds it reaches nobody
+/// else's.
 #[test]
 fn removed_namespaces_are_freed() {
     let cache = small().namespaces(3).create_sealed().unwrap();
@@ -68,7 +69,8 @@ fn removed_namespaces_are_freed() {
     cache.check().unwrap();
 }
 
-/// A namespace is removed, and its number given to another, while somebody scans: what is shown belongs to the first.
+/// A namespace is removed, and its number given to another, while somebody scans: what is shown
+/// belongs to the first.
 #[test]
 fn a_scan_shows_nobody_the_entries_of_another() {
     let cache = small().namespaces(1).create_sealed().unwrap();

@@ -5,7 +5,8 @@ use crate::sync::Ordering;
 use crate::tier_cache::cache::*;
 use crate::tier_cache::word::RecordState;
 
-/// Any bit of a key, a value or their lengths that changes behind the back of the cache: the value is not returned, whatever else is.
+/// Any bit of a key, a value or their lengths that changes behind the back of the cache: the value
+/// is not returned, whatever else is.
 #[test]
 fn a_damaged_value_is_not_returned() {
     for length in [64, 400] {

@@ -61,7 +61,8 @@ fn the_oldest_move_down_and_leave_from_the_last() {
     assert_eq!(cache.check().unwrap().entries, 96);
 }
 
-/// A set brings a key to the first tier, whole and alone; a remove takes it from wherever it lies; it does not come back.
+/// A set brings a key to the first tier, whole and alone; a remove takes it from wherever it lies;
+/// it does not come back.
 #[test]
 fn set_and_remove_reach_every_tier() {
     let cache = three(96);
@@ -231,7 +232,8 @@ fn threads_in_three_tiers() {
     assert!(cache.view().total(stats::Count::Promoted) > 0);
 }
 
-/// A key that nobody takes away is found at every store of a set that moves others, and of a move of itself.
+/// A key that nobody takes away is found at every store of a set that moves others, and of a move
+/// of itself.
 #[test]
 fn found_at_every_store_of_a_move() {
     // So many cells that nobody has to leave a full window.

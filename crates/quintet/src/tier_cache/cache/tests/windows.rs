@@ -31,7 +31,8 @@ impl EvictionSink for Gate {
     }
 }
 
-/// A cache whose sink refuses, filled until a set fails for it, in whichever slice it is drawn to; the number of keys that are there.
+/// A cache whose sink refuses, filled until a set fails for it, in whichever slice it is drawn to;
+/// the number of keys that are there.
 fn filled() -> (TierCache, Gate, u32) {
     let mut cache = crowded();
     let gate = Gate::default();
@@ -103,7 +104,8 @@ fn what_the_sink_refuses_stays() {
     cache.check().unwrap();
 }
 
-/// Killed at every store, while the sink accepts or refuses: every entry is there or was delivered, with one id.
+/// Killed at every store, while the sink accepts or refuses: every entry is there or was delivered,
+/// with one id.
 #[test]
 fn killed_while_somebody_leaves() {
     let mut delivered = 0;

@@ -1,8 +1,9 @@
-//! Changes under the latch of a line, beside writes under the lock of a shard (T8).
+//! Changes without a lock, beside writes under the lock of a shard (`table` T8).
 
 use super::*;
 
-/// A set of one item that `ours` changes at once, and `theirs`, who do not know the table, under the lock.
+/// A set of one item that `ours` changes at once, and `theirs`, who do not know the table, under
+/// the lock.
 fn one_of_each() -> (Shared<Set>, Member, Member) {
     let (set, ours, theirs) = set_of(LOW);
     drop(theirs);
@@ -10,7 +11,7 @@ fn one_of_each() -> (Shared<Set>, Member, Member) {
     (set, ours, theirs)
 }
 
-/// What was found under the lock may be gone before it is latched.
+/// What was found under the lock may be gone before it is changed.
 #[test]
 fn loom_a_removal_at_once_and_a_put_under_the_lock_see_each_other_once() {
     model(|| {
@@ -40,7 +41,8 @@ fn loom_two_removals_take_an_item_out_once() {
     });
 }
 
-/// A write that finds its item in the old table changes both, and nobody changes the old one alone behind its back.
+/// A write that finds its item in the old table changes both, and nobody changes the old one alone
+/// behind its back.
 #[test]
 fn loom_a_change_at_once_and_a_write_in_two_tables_see_each_other_once() {
     model(|| {
@@ -77,7 +79,8 @@ impl Item for Watched {
     }
 }
 
-/// The lock does not keep what is compared under it: an item that was born in a later era is not followed before that is announced.
+/// The lock does not keep what is compared under it: an item that was born in a later era is not
+/// followed before that is announced.
 #[test]
 fn loom_a_write_under_the_lock_keeps_what_it_compares() {
     crate::sync::model(3, || {
