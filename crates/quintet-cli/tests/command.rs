@@ -100,6 +100,39 @@ fn help_version_choose_and_list_are_fine() {
     }
 }
 
+/// Columns of 28 characters hold a mark, a space and the name of a table; those of 36 a cell of ours.
+#[test]
+fn every_table_has_room_for_its_name() {
+    let list = text(&quintet(&["race", "--list"]).stdout);
+    let (mut role, mut workloads, mut tables) = ("", Vec::new(), Vec::new());
+    for line in list.lines().filter(|line| line.chars().count() > 28) {
+        let (name, names) = line.split_at_checked(28).expect("names are of ASCII");
+        match name.trim().trim_start_matches("* ") {
+            "" => {}
+            "ours:" | "rivals:" | "limits:" => role = name.trim(),
+            workload => {
+                if !role.is_empty() {
+                    workloads.clear();
+                }
+                role = "";
+                workloads.push(workload);
+            }
+        }
+        for table in names.split(", ").filter(|_| !role.is_empty()) {
+            let table = table.trim_end_matches(',');
+            tables.push(table);
+            assert!(table.len() + 2 < 28, "{table}");
+            if role == "ours:" {
+                let form = table.trim_start_matches("quintet");
+                for workload in &workloads {
+                    assert!(format!("{workload} 10^6 2t{form}").len() < 36, "{workload}{form}");
+                }
+            }
+        }
+    }
+    assert!(tables.contains(&"quintet") && tables.contains(&"papaya (batch)"), "{tables:?}");
+}
+
 /// A race over few keys and rounds.
 fn tiny(family: &str, more: &[&str]) -> Output {
     let args = ["race", "--family", family, "--quick", "--keys", "200", "--rounds", "2"];

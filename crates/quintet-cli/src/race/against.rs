@@ -155,24 +155,11 @@ pub(crate) fn verdict(cells: &[Cell]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::race::family::Role;
     use crate::race::{families, plan};
 
     fn line(table: &str, mops: f64) -> Line {
         let (table, workload) = (table.to_owned(), "hit".to_owned());
         Line { table, workload, threads: 1, mops, operations: 1 }
-    }
-
-    #[test]
-    fn every_cell_leaves_room_for_its_figures() {
-        for family in families::all() {
-            for table in (family.tables)().iter().filter(|table| table.role == Role::Ours) {
-                for workload in family.workloads.iter().filter(|w| w.measure == Measure::Rate) {
-                    let name = cell_name(workload.name, 1_000_000, 2, table.label.name);
-                    assert!(name.len() < 36, "{name}");
-                }
-            }
-        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! sixteen answers waits for the last of them.
 
 use crate::race::family::{
-    Bench, Family, Heat, Measure, Role, Sample, Sizes, Table, Workload, Wrong,
+    Bench, Family, Heat, Measure, Role, Sample, Sizes, Table, Workload, Wrong, at_work,
 };
 use crate::race::jobs::stores::{fill, obey, value_of};
 #[cfg(target_os = "linux")]
@@ -27,7 +27,7 @@ pub(crate) fn family() -> Family {
         name: "cache",
         about: "bytes under bytes in shared memory, by processes",
         workloads: WORKLOADS,
-        tables,
+        tables: at_work!("cache", tables),
         sizes: Sizes {
             quick: &[1_000_000],
             full: &[1_000_000],

@@ -1,6 +1,6 @@
 //! Sets of records that carry their key: ours, and every general map with shared records in it.
 
-use crate::race::family::{Bench, Family, MAP_SIZES, Measure, Role, Table, Workload};
+use crate::race::family::{Bench, Family, MAP_SIZES, Measure, Role, Table, Workload, at_work};
 use crate::race::jobs::general::{self, start_both};
 use crate::race::ours::in_place::{self, Items};
 use crate::race::ours::item::{
@@ -15,7 +15,7 @@ pub(crate) fn family() -> Family {
         name: "item",
         about: "records with their own key: ItemSet against maps from the key to an Arc",
         workloads: &WORKLOADS,
-        tables,
+        tables: at_work!("item", tables),
         sizes: MAP_SIZES,
     }
 }

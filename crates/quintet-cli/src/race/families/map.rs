@@ -1,7 +1,7 @@
 //! Maps of any keys and values: ours, and every general map, with words, 24-byte values, 16-byte
 //! keys and texts.
 
-use crate::race::family::{Bench, Family, MAP_SIZES, Role, Table, Workload};
+use crate::race::family::{Bench, Family, MAP_SIZES, Role, Table, Workload, at_work};
 use crate::race::jobs::general::{self, start_all, start_both, start_plain};
 use crate::race::ours::in_place::{self, Counters, LockedTexts};
 use crate::race::ours::map::{Inline, Usual, UsualBatch};
@@ -16,7 +16,7 @@ pub(crate) fn family() -> Family {
         name: "map",
         about: "keys and values of any types: HashMap and CopyMap against every general map",
         workloads: &WORKLOADS,
-        tables,
+        tables: at_work!("map", tables),
         sizes: MAP_SIZES,
     }
 }

@@ -1,6 +1,6 @@
 //! When may memory be freed? Our read sections against crossbeam-epoch's and seize's.
 
-use crate::race::family::{Family, Measure, Role, Sizes, Table, Workload};
+use crate::race::family::{Family, Measure, Role, Sizes, Table, Workload, at_work};
 use crate::race::jobs::pin_writes;
 use crate::race::jobs::sections::Bare;
 use crate::race::ours::reclaim::{Fences, Pins, Quiet};
@@ -12,7 +12,7 @@ pub(crate) fn family() -> Family {
         name: "reclaim",
         about: "read sections and retired memory",
         workloads: WORKLOADS,
-        tables,
+        tables: at_work!("reclaim", tables),
         // Keys are the items that are retired beside a sleeping reader.
         sizes: Sizes { quick: &[1_000_000], full: &[1_000_000], shares: &[], rare: &[] },
     }

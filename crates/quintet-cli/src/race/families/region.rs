@@ -1,6 +1,6 @@
 //! Where does memory lie? Random reads by page size, with and without prefetch.
 
-use crate::race::family::{Family, Measure, Role, Sizes, Table, Workload};
+use crate::race::family::{Family, Measure, Role, Sizes, Table, Workload, at_work};
 use crate::race::jobs::lines::{Huge, Plain, Small};
 
 /// The family.
@@ -9,16 +9,18 @@ pub(crate) fn family() -> Family {
         name: "region",
         about: "random reads of memory by page size",
         workloads: WORKLOADS,
-        tables: || {
-            vec![
-                Table::ground::<Huge>(Role::Ours),
-                Table::ground::<Plain>(Role::Rival),
-                Table::ground::<Small>(Role::Limit),
-            ]
-        },
+        tables: at_work!("region", tables),
         // Lines of 64 bytes: 256 MiB and 1 GiB.
         sizes: Sizes { quick: &[1 << 22], full: &[1 << 22, 1 << 24], shares: &[], rare: &[] },
     }
+}
+
+fn tables() -> Vec<Table> {
+    vec![
+        Table::ground::<Huge>(Role::Ours),
+        Table::ground::<Plain>(Role::Rival),
+        Table::ground::<Small>(Role::Limit),
+    ]
 }
 
 const WORKLOADS: &[Workload] = &[

@@ -1,6 +1,6 @@
 //! Other crates' general maps against each other.
 
-use crate::race::family::{Family, MAP_SIZES, Role, Table};
+use crate::race::family::{Family, MAP_SIZES, Role, Table, at_work};
 use crate::race::jobs::general::WORKLOADS;
 use quintet_rivals::general::{
     Dashmap, Flurry, Leapfrog, Mutexed, Papaya, PapayaBatch, RwLocked, SccIndex, SccMap,
@@ -13,7 +13,7 @@ pub(crate) fn family() -> Family {
         name: "rivals",
         about: "other crates' general maps against each other",
         workloads: WORKLOADS,
-        tables,
+        tables: at_work!("rivals", tables),
         sizes: MAP_SIZES,
     }
 }

@@ -1,6 +1,6 @@
 //! Sets that only grow: ours, and every general map with records for keys and nothing for values.
 
-use crate::race::family::{Family, Measure, Role, Sizes, Table, Workload};
+use crate::race::family::{Family, Measure, Role, Sizes, Table, Workload, at_work};
 use crate::race::jobs::seen::{Blob, Direct, Look, Ours, OursBatch, OursTogether};
 use quintet_rivals::general::{Dashmap, Mutexed, Papaya, PapayaBatch, SccIndex, SccMap};
 
@@ -10,7 +10,7 @@ pub(crate) fn family() -> Family {
         name: "seen",
         about: "sets that only grow: SeenSet against maps used as sets",
         workloads: WORKLOADS,
-        tables,
+        tables: at_work!("seen", tables),
         // Headlines are told at the last size: a round fills a set from empty.
         sizes: Sizes {
             quick: &[10_000, 1_000_000, 100_000],

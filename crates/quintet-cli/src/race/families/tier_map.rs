@@ -3,7 +3,7 @@
 //! by each of them anew.
 
 use crate::race::family::{
-    Bench, Family, Heat, Measure, Role, Sample, Sizes, Table, Workload, Wrong,
+    Bench, Family, Heat, Measure, Role, Sample, Sizes, Table, Workload, Wrong, at_work,
 };
 use crate::race::jobs::shared::{key, obey};
 use crate::race::ours::tier_map::{Ours, VERSION};
@@ -21,7 +21,7 @@ pub(crate) fn family() -> Family {
         name: "tier-map",
         about: "hopscotch in shared memory, by processes",
         workloads: WORKLOADS,
-        tables,
+        tables: at_work!("tier-map", tables),
         sizes: Sizes {
             quick: &[10_000, 1_000_000],
             full: &[10_000, 1_000_000],

@@ -5,7 +5,7 @@
 //! for keys that are in none. `set-new` inserts new keys into a full cache: for each of them one
 //! entry leaves, and where there are three tiers, two move down.
 
-use crate::race::family::{Family, Measure, Role, Sizes, Table, Workload};
+use crate::race::family::{Family, Measure, Role, Sizes, Table, Workload, at_work};
 use crate::race::jobs::tiers::start;
 use quintet_rivals::Label;
 
@@ -15,7 +15,7 @@ pub(crate) fn family() -> Family {
         name: "tiers",
         about: "a cache of three tiers against the same cache with one",
         workloads: WORKLOADS,
-        tables,
+        tables: at_work!("tiers", tables),
         sizes: Sizes { quick: &[1_000_000], full: &[10_000, 1_000_000], shares: &[], rare: &[] },
     }
 }

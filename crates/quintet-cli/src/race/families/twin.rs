@@ -1,7 +1,7 @@
 //! Read all the time, changed now and then: our two-copy map against others, and against an
 //! unshared map.
 
-use crate::race::family::{Family, MAP_SIZES, Role, Table};
+use crate::race::family::{Family, MAP_SIZES, Role, Table, at_work};
 use crate::race::jobs::mostly::WORKLOADS;
 use crate::race::ours::twin::{Fences, Shared, Twin};
 use quintet_rivals::Words;
@@ -14,7 +14,7 @@ pub(crate) fn family() -> Family {
         name: "twin",
         about: "maps that are read all the time and changed now and then",
         workloads: WORKLOADS,
-        tables,
+        tables: at_work!("twin", tables),
         sizes: MAP_SIZES,
     }
 }

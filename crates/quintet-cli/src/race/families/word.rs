@@ -1,6 +1,8 @@
 //! Maps of words: ours, and every general map with words in it.
 
-use crate::race::family::{Bench, Family, MAP_SIZES, Measure, Role, Table, Workload};
+use crate::race::family::{
+    Bench, Family, MAP_SIZES, Measure, Role, Table, Workload, at_work, same,
+};
 use crate::race::jobs::general;
 use crate::race::ours::word::{Batch, Many, ManyNew, Small, Usual};
 use quintet_rivals::Words;
@@ -14,7 +16,7 @@ pub(crate) fn family() -> Family {
         name: "word",
         about: "words to words: WordMap against every map that can hold them",
         workloads: &WORKLOADS,
-        tables,
+        tables: at_work!("word", tables),
         sizes: MAP_SIZES,
     }
 }
@@ -61,19 +63,11 @@ const fn named(name: &str) -> Workload {
     let mut index = 0;
     loop {
         let one = &general::WORKLOADS[index];
-        if equal(one.name.as_bytes(), name.as_bytes()) {
+        if same(one.name, name) {
             return *one;
         }
         index += 1;
     }
-}
-
-const fn equal(a: &[u8], b: &[u8]) -> bool {
-    let mut index = 0;
-    while index < a.len() && index < b.len() && a[index] == b[index] {
-        index += 1;
-    }
-    index == a.len() && index == b.len()
 }
 
 fn tables() -> Vec<Table> {
