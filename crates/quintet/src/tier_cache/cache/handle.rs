@@ -48,8 +48,9 @@ pub struct Handle<'c> {
     /// Entries of a namespace and of this process that may have to become suspects.
     pub(super) offenders: [Ring; 2],
     pub(super) quota_hand: usize,
-    /// Looks for suspects since the last that found one.
+    /// Looks for suspects since the last that found one, and how many were known at the first of them.
     pub(super) vain_looks: usize,
+    pub(super) vain_count: u64,
     /// When this handle last counted the accounts anew.
     pub(super) audited: u64,
     /// Blocks that came into each tier, less those that went, that not everybody knows of.
@@ -101,6 +102,7 @@ impl<'c> Handle<'c> {
             offenders: Default::default(),
             quota_hand: cursor as usize,
             vain_looks: 0,
+            vain_count: 0,
             audited: 0,
             unreported: [0; MAX_TIERS],
             expiry_hand: cursor as usize,

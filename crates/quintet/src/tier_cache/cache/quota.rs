@@ -106,6 +106,8 @@ const LOOKS: usize = 8;
 const SUSPECTS_PER_SET: usize = 2;
 /// The ring of suspects comes behind those of the tiers.
 pub(super) const SUSPECTS: usize = MAX_TIERS;
+/// Who has looked for suspects in vain looks again at one call in so many.
+const VAIN_CALLS: usize = 64;
 /// Between two counts by maintenance.
 const AUDIT_MS: u64 = 10_000;
 
@@ -504,7 +506,7 @@ impl Handle<'_> {
             return None;
         }
         let known = view.suspects();
-        if known == 0 {
+        if known == 0 || self.looks_in_vain(known) {
             return None;
         }
         let ring = &mut self.rings[SUSPECTS];
@@ -519,15 +521,23 @@ impl Handle<'_> {
             if look < looks {
                 let wanted = |_, payer: Payer| payer.is_suspect();
                 view.seek_payer(&mut self.quota_hand, wanted, shunned, ring);
-                self.vain_looks += 1;
+                self.vain_looks += usize::from(shunned.is_empty());
             }
         }
-        // All of them were looked at in vain: the count is wrong, unless somebody has just changed
-        // it.
-        if shunned.is_empty() && self.vain_looks > view.payers.len().div_ceil(STRETCH) {
-            exchange(Point::Account, view.global(Global::Suspects), known, 0);
-        }
         None
+    }
+
+    /// Everything was looked at in vain while so many suspects were known. Either others have just
+    /// taken them, or somebody was killed before he could say so: that the next count puts right
+    /// (A2). Until the number changes, one call in many looks.
+    fn looks_in_vain(&mut self, known: u64) -> bool {
+        if self.vain_count != known {
+            (self.vain_count, self.vain_looks) = (known, 0);
+        }
+        let all = self.view.payers.len().div_ceil(STRETCH);
+        let is_vain = self.vain_looks > all;
+        self.vain_looks += usize::from(is_vain);
+        is_vain && self.vain_looks % VAIN_CALLS != 0
     }
 
     /// Maintenance counts anew now and then (A2).
