@@ -83,7 +83,7 @@ impl Item for Watched {
 /// followed before that is announced.
 #[test]
 fn loom_a_write_under_the_lock_keeps_what_it_compares() {
-    crate::sync::model(3, || {
+    crate::sync::model(2, || {
         let set: ItemSet<Arc<Watched>, Plain> =
             ItemSetBuilder::default().shards(1).hasher(Plain::default()).build();
         let set = Shared::new(set);
