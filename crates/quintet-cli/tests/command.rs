@@ -54,7 +54,7 @@ fn bad_input_is_explained_in_three_lines() {
     refused(&["race", "--rounds", "x"], "invalid value");
     refused(&["race", "--seconds", "0"], "--seconds");
     refused(&["race", "--workload", "hot"], "did you mean --workload hit");
-    refused(&["race", "--family", "seen", "--tables", "dishmap"], "did you mean --tables dashmap");
+    refused(&["race", "--family", "word", "--tables", "dishmap"], "did you mean --tables dashmap");
     refused(&["race", "--no-such-option"], "--no-such-option");
     refused(&["rase"], "race");
     refused(&["torture", "--family", "rival"], "did you mean --family rivals?");
@@ -358,10 +358,10 @@ fn a_tiny_race_of_policies_counts_hits() {
 fn a_build_is_held_against_another_cell_by_cell() {
     let this = env!("CARGO_BIN_EXE_quintet");
     let more = ["--workload", "hit", "--against", this, "--json", "-"];
-    let output = tiny("item", &more);
+    let output = tiny("word", &more);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let lines = cells(&output.stdout);
-    assert_eq!(names(&lines, "workload"), BTreeSet::from(["hit", "hit-zipf", "hit-str"]));
+    assert_eq!(names(&lines, "workload"), BTreeSet::from(["hit", "hit-zipf"]));
     for line in &lines {
         assert!(line["table"].as_str().unwrap().starts_with("quintet"), "no rivals: {line}");
         assert_eq!((&line["rounds"], &line["keys"]), (&2.into(), &200.into()));
@@ -494,7 +494,7 @@ fn a_record_becomes_a_table_of_a_page() {
 #[test]
 fn what_people_read_fits_eighty_columns() {
     let more = ["--workload", "m", "--threads", "1,2,3"];
-    for shown in [quintet(&["race", "--list"]), tiny("word", &more), tiny("seen", &more)] {
+    for shown in [quintet(&["race", "--list"]), tiny("word", &more), tiny("rivals", &more)] {
         assert_eq!(shown.status.code(), Some(0), "{}", text(&shown.stderr));
         for line in text(&shown.stdout).lines() {
             assert!(line.chars().count() <= 80, "{} in {line:?}", line.chars().count());

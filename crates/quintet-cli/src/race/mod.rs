@@ -114,6 +114,9 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
     if let Some(warning) = weather::warning(most) {
         eprintln!("{warning}");
     }
+    if cfg!(debug_assertions) {
+        eprintln!("this build is not optimized: its figures say nothing; cargo run --release");
+    }
     let records = outcome.records;
     if finished || !records.is_empty() {
         let header = journal.header(finished);
@@ -256,6 +259,12 @@ fn choose<'a>(families: &'a [Family], name: Option<&str>) -> Result<Vec<&'a Fami
         return Ok(families.iter().collect());
     };
     let found = families.iter().find(|family| family.name == name);
+    if found.is_some() && !family::is_compiled(name) {
+        let what = format!("the tables of {name} are no part of this build");
+        let why = "it was not optimized, or made for another family";
+        let advice = format!("cargo run --release -- race --family {name}");
+        return Err(Fail::misuse(what, why, advice));
+    }
     found.map(|family| vec![family]).ok_or_else(|| {
         let names = families.iter().map(|family| family.name).chain([policy::NAME, "all"]);
         let why = format!("the families are {}", names.clone().collect::<Vec<_>>().join(", "));
