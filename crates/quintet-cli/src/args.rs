@@ -66,7 +66,7 @@ pub(crate) struct RaceArgs {
     /// rival among them
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) tables: Vec<String>,
-    /// Short: at most 90 seconds for the headlines of every family, at most 5 minutes for one
+    /// Short: at most 90 seconds for one contest of each table, at most 5 minutes for one
     /// family
     #[arg(long)]
     pub(crate) quick: bool,

@@ -61,7 +61,11 @@ fn every_figure_of_the_readme_is_recorded() {
     let page = read("README.md");
     let mut shown = 0;
     for row in rows(&page) {
-        let same = |old: &&[String; 6]| old[1..].iter().eq(row[1..].iter().copied());
+        // The figures behind the ratios are left to the other page.
+        let ratio = |cell: &str| cell.split_once(':').map_or(cell, |(ratio, _)| ratio).to_owned();
+        let same = |old: &&[String; 6]| {
+            old[1..].iter().map(|cell| ratio(cell)).eq(row[1..].iter().copied())
+        };
         assert!(recorded.iter().find(same).is_some(), "in no record: {row:?}");
         shown += 1;
     }

@@ -166,7 +166,7 @@ mod tests {
     fn builds_are_compared_round_by_round() {
         let families = families::all();
         let wish = plan::Wish {
-            headlines: false,
+            story: false,
             prefix: "hit".to_owned(),
             threads: vec![1],
             keys: Some(vec![100]),

@@ -66,10 +66,10 @@ pub(crate) fn tell(losses: &[Loss], compared: usize) {
     }
 }
 
-/// Our rows as a table of a Markdown page, one line per workload, number of keys and table.
+/// Our rows as a table of a Markdown page, one line per workload, number of keys and table: what we
+/// lose first, the worst above all.
 pub(crate) fn markdown(records: &[Record]) -> String {
-    let mut page =
-        "| Table | Workload | Keys | 1 | 2 | Best rival |\n|---|---|---|---|---|---|\n".to_owned();
+    let mut lines: Vec<(f64, String)> = Vec::new();
     let mut seen: Vec<&Record> = Vec::new();
     for record in records.iter().filter(|record| record.ratio_to_best_rival.is_some()) {
         let same = |other: &&Record| {
@@ -84,39 +84,50 @@ pub(crate) fn markdown(records: &[Record]) -> String {
             let mut rows = records.iter().filter(same);
             rows.find(|row| row.racers() == racers)
         };
-        let mut rivals: Vec<&str> =
-            [1, 2].into_iter().filter_map(of).filter_map(|row| best_rival(records, row)).collect();
+        let rows: Vec<&Record> = [1, 2].into_iter().filter_map(of).collect();
+        let rivals = rows.iter().filter_map(|row| best_rival(records, row));
+        let mut rivals: Vec<&str> = rivals.map(|best| best.table.as_str()).collect();
         rivals.dedup();
-        page += &format!(
+        let worst = rows.iter().filter_map(|row| row.ratio_to_best_rival);
+        let cell = |racers| of(racers).map(|row| cell(records, row)).unwrap_or_default();
+        let line = format!(
             "| {} {} | `{}` | {} | {} | {} | {} |\n",
             record.family,
             record.table,
             record.workload,
             count(record.keys),
-            of(1).map(cell).unwrap_or_default(),
-            of(2).map(cell).unwrap_or_default(),
+            cell(1),
+            cell(2),
             rivals.join(", ")
         );
+        lines.push((worst.fold(f64::INFINITY, f64::min).min(1.0), line));
     }
-    page
+    // What we win stays in its order.
+    lines.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let head = "| Table | Workload | Keys | 1 | 2 | Best rival |\n|---|---|---|---|---|---|\n";
+    lines.into_iter().fold(head.to_owned(), |page, (_, line)| page + &line)
 }
 
-/// A ratio with its spread; bold where we lose.
-fn cell(row: &Record) -> String {
-    let shown = show::ratio(row).unwrap_or_default();
-    match (row.ratio_to_best_rival, shown.split_once(' ')) {
+/// A ratio with its spread, bold where we lose, and what it is the ratio of: our figure, and the
+/// best rival's.
+fn cell(records: &[Record], row: &Record) -> String {
+    let Some(shown) = show::ratio(row) else { return String::new() };
+    let ratio = match (row.ratio_to_best_rival, shown.split_once(' ')) {
         (Some(ratio), Some((median, spread))) if ratio < 1.0 => format!("**{median}** {spread}"),
         _ => shown,
+    };
+    match best_rival(records, row) {
+        Some(best) => format!("{ratio}: {} to {}", show::brief(row), show::brief(best)),
+        None => ratio,
     }
 }
 
 /// The rival with the best figure in a row's contest.
-fn best_rival<'a>(records: &'a [Record], row: &Record) -> Option<&'a str> {
+fn best_rival<'a>(records: &'a [Record], row: &Record) -> Option<&'a Record> {
     let rivals = records.iter().filter(|other| other.is_beside(row) && !other.limit);
     let rivals =
         rivals.filter(|other| other.ratio_to_best_rival.is_none() && other.struck.is_none());
-    let best = rivals.max_by(|a, b| a.goodness().total_cmp(&b.goodness()));
-    best.map(|best| best.table.as_str())
+    rivals.max_by(|a, b| a.goodness().total_cmp(&b.goodness()))
 }
 
 #[cfg(test)]
@@ -167,7 +178,8 @@ mod tests {
         let page = markdown(&records);
         let lines: Vec<&str> = page.lines().collect();
         assert_eq!(lines.len(), 3);
-        let expected = "| word quintet | `hit` | 10^6 | **0.90** (0.80 to 1.00) | 1.20 (1.10 to 1.30) | dashmap, scc |";
+        let expected = "| word quintet | `hit` | 10^6 | **0.90** (0.80 to 1.00): 9.0 Mops to 10.0 Mops | \
+                        1.20 (1.10 to 1.30): 18.0 Mops to 15.0 Mops | dashmap, scc |";
         assert_eq!(lines[2], expected);
     }
 }

@@ -67,8 +67,6 @@ pub(crate) struct Workload {
     pub(crate) turn: &'static str,
     /// What decides.
     pub(crate) measure: Measure,
-    /// Whether it is among the few of a race over all families.
-    pub(crate) headline: bool,
 }
 
 /// What decides a workload.

@@ -39,7 +39,7 @@ pub(crate) struct Line {
 pub(crate) fn run(args: &LapArgs, families: &[Family]) -> Result<Exit, Fail> {
     let family = super::choose(families, Some(&args.family))?;
     let wish = Wish {
-        headlines: false,
+        story: false,
         prefix: String::new(),
         threads: args.threads.clone(),
         keys: Some(vec![args.keys]),

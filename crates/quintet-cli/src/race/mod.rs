@@ -38,6 +38,7 @@ mod scale;
 mod show;
 mod stats;
 mod stint;
+mod story;
 mod timer;
 mod watch;
 mod weather;
@@ -59,8 +60,8 @@ use watch::Watch;
 
 /// Rounds, unless the user asks for another number.
 const ROUNDS: usize = 7;
-/// A quick race over all families.
-const HEADLINES: Duration = Duration::from_secs(90);
+/// The story.
+const STORY: Duration = Duration::from_secs(90);
 /// A quick race of one family.
 const FAMILY: Duration = Duration::from_secs(5 * 60);
 
@@ -85,8 +86,11 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
         let advice = "quintet race --family policy --plot FILE";
         return Err(Fail::misuse("--plot draws the policies alone", "", advice));
     }
-    let chosen = choose(&families, args.family.as_deref())?;
+    let mut chosen = choose(&families, args.family.as_deref())?;
     let mut wish = wish(args)?;
+    if wish.story {
+        chosen = story::families(&families);
+    }
     duel::adjust(args, &mut wish);
     let stages = plan::stages(&chosen, &wish);
     if stages.is_empty() {
@@ -105,7 +109,7 @@ pub(crate) fn run(args: &RaceArgs) -> Result<Exit, Fail> {
     on_interrupt(OnInterrupt::Keep);
     let journal = Journal::start();
     let mut course = course(args, &wish, &stages, chosen.len());
-    let outcome = run_stages(args, &stages, &mut course, quiet)?;
+    let outcome = run_stages(args, &wish, &stages, &mut course, quiet)?;
     let finished = !is_interrupted();
     for contest in outcome.skipped.iter().filter(|_| finished) {
         eprintln!("not run: {contest}");
@@ -154,7 +158,7 @@ fn course(args: &RaceArgs, wish: &Wish, stages: &[plan::Stage<'_>], families: us
     let budget = match (wish.quick, args.family.as_deref()) {
         _ if args.seconds.is_some() => args.seconds.map(Duration::from_secs),
         (false, _) => None,
-        (true, None) => Some(HEADLINES),
+        (true, None) => Some(STORY),
         (true, Some("all")) => Some(FAMILY * families as u32),
         (true, Some(_)) => Some(FAMILY),
     };
@@ -170,6 +174,7 @@ fn course(args: &RaceArgs, wish: &Wish, stages: &[plan::Stage<'_>], families: us
 /// Runs stage after stage, until Ctrl-C.
 fn run_stages(
     args: &RaceArgs,
+    wish: &Wish,
     stages: &[plan::Stage<'_>],
     course: &mut Course,
     quiet: bool,
@@ -186,12 +191,20 @@ fn run_stages(
             false => runner::run_stage(stage, &tables, course)?,
         };
         if !quiet {
-            course.bar.suspend(|| show::blocks(&outcome.records));
+            course.bar.suspend(|| {
+                if wish.story && !outcome.records.is_empty() {
+                    story::open(stage.family.name);
+                }
+                show::blocks(&outcome.records);
+            });
         }
         all.records.extend(outcome.records);
         all.skipped.extend(outcome.skipped);
     }
     course.bar.finish_and_clear();
+    if wish.story && !quiet && !is_interrupted() {
+        story::close();
+    }
     Ok(all)
 }
 
@@ -291,7 +304,7 @@ fn wish(args: &RaceArgs) -> Result<Wish, Fail> {
         return Err(Fail::misuse("bad value for --seconds: 0", "no time gives no result", advice));
     }
     Ok(Wish {
-        headlines: args.quick && args.family.is_none() && args.workload.is_none(),
+        story: args.quick && args.family.is_none() && args.workload.is_none(),
         prefix: args.workload.clone().unwrap_or_default(),
         threads: threads.into_iter().map(|n| n as usize).collect(),
         keys,

@@ -318,7 +318,7 @@ mod tests {
     fn contest(ours_is_wrong: bool) -> Result<Vec<Record>, Fail> {
         let families = crate::race::families::all();
         let wish = crate::race::plan::Wish {
-            headlines: false,
+            story: false,
             prefix: "hit".to_owned(),
             threads: vec![1],
             keys: Some(vec![10]),

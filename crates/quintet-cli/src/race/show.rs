@@ -2,12 +2,13 @@
 
 use super::family::{Family, Measure, Role};
 use super::record::Record;
+use super::story;
 use crate::ui::{Tone, count, nanoseconds, paint, say};
 
 /// Marks yardsticks.
 const LIMIT: char = '~';
 /// No line is longer.
-const WIDTH: usize = 80;
+pub(super) const WIDTH: usize = 80;
 /// The column of names.
 const NAME: usize = 28;
 /// The column of names with their versions.
@@ -22,7 +23,7 @@ pub(crate) fn list(families: &[Family]) {
     for family in families {
         say(&format!("{}: {}", paint(family.name, Tone::Bold), family.about));
         for workload in family.workloads {
-            let star = if workload.headline { "*" } else { " " };
+            let star = if story::is_told(family.name, workload.name) { "*" } else { " " };
             let lines = wrapped(workload.reason, WIDTH - NAME);
             for (number, line) in lines.iter().enumerate() {
                 let name =
@@ -37,7 +38,7 @@ pub(crate) fn list(families: &[Family]) {
     for (name, reason) in super::policy::workloads() {
         say(&format!("{:<NAME$}{reason}", format!("   {name}")));
     }
-    say(&paint("* is part of a race over all families", Tone::Dim));
+    say(&paint("* is told by quintet race --quick", Tone::Dim));
 }
 
 /// Prints who takes part in a family, as `--tables` takes it.
@@ -238,6 +239,14 @@ fn figure(row: &Record) -> String {
     }
 }
 
+/// The same, in a word.
+pub(crate) fn brief(row: &Record) -> String {
+    match (row.measure, row.figure()) {
+        (Measure::Rate, Some(mops)) => rate(mops),
+        _ => figure(row),
+    }
+}
+
 /// A ratio with its spread.
 pub(crate) fn ratio(row: &Record) -> Option<String> {
     let (median, low, high) = (row.ratio_to_best_rival?, row.ratio_low?, row.ratio_high?);
@@ -249,7 +258,7 @@ pub(crate) fn ratio(row: &Record) -> Option<String> {
 }
 
 /// Breaks a text between words into lines of at most so many characters.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {

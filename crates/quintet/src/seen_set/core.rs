@@ -91,7 +91,7 @@ pub(super) fn write(entry: impl Entry, split: Split) -> Result<u64, Stop> {
 }
 
 /// How an insert in the usual case ended.
-pub(super) enum Usual {
+pub(super) enum Attempt {
     Done(Outcome),
     /// Done, and the handle has reported its share: there may be something to see to.
     Reported(Outcome, bool),
@@ -263,16 +263,16 @@ impl Core {
         turned: u64,
         entry: E,
     ) -> Result<Outcome, SeenError> {
-        match self.insert_usually(worker, section, turned, entry) {
+        match self.insert_at_home_line(worker, section, turned, entry) {
             Some(outcome) => Ok(outcome),
-            None => self.insert_otherwise(worker, turned, entry),
+            None => self.insert_past_home(worker, turned, entry),
         }
     }
 
     /// The same if the home line has the answer. `None`: the case is another one, and nothing has
     /// happened.
     #[inline(always)]
-    pub(super) fn insert_usually<E: Entry>(
+    pub(super) fn insert_at_home_line<E: Entry>(
         &self,
         worker: &Worker,
         section: Option<&impl Check>,
@@ -302,17 +302,17 @@ impl Core {
         &self,
         worker: &Worker,
         segment: usize,
-        told: Usual,
+        told: Attempt,
         otherwise: impl FnOnce() -> Result<Outcome, SeenError>,
     ) -> Result<Outcome, SeenError> {
         match told {
-            Usual::Done(outcome) => Ok(outcome),
-            Usual::Reported(outcome, due) => {
+            Attempt::Done(outcome) => Ok(outcome),
+            Attempt::Reported(outcome, due) => {
                 self.see_to(worker, segment, due);
                 Ok(outcome)
             }
-            Usual::Not(Stop::Error(error)) => Err(error),
-            Usual::Not(Stop::Restart | Stop::Beyond) => otherwise(),
+            Attempt::Not(Stop::Error(error)) => Err(error),
+            Attempt::Not(Stop::Restart | Stop::Beyond) => otherwise(),
         }
     }
 
@@ -381,19 +381,19 @@ impl Core {
 
     /// The usual case: there is a table, it is not being left, and the record or an EMPTY is found.
     #[inline(always)]
-    pub(super) fn insert_usual(
+    pub(super) fn insert_if_calm(
         &self,
         worker: &Worker,
         section: &impl Check,
         segment: usize,
         tag: u64,
         entry: impl Entry,
-    ) -> Usual {
+    ) -> Attempt {
         match self.way_in(section, segment, tag) {
             Some((table, tag)) if table.is_calm() => {
                 self.insert_along(worker, segment, (table, table.walk(tag)), tag, entry)
             }
-            _ => Usual::Not(Stop::Restart),
+            _ => Attempt::Not(Stop::Restart),
         }
     }
 
@@ -406,28 +406,28 @@ impl Core {
         (table, mut walk): (&Table, Walk),
         tag: u64,
         entry: impl Entry,
-    ) -> Usual {
+    ) -> Attempt {
         let split = table.split();
         loop {
             match table.look(&mut walk, tag, |word| entry.same(word, tag, split)) {
                 Seen::Same(word) => {
-                    return Usual::Done(Outcome { id: split.id(word), new: false });
+                    return Attempt::Done(Outcome { id: split.id(word), new: false });
                 }
                 Seen::Empty(slot) => {
                     let id = match write(entry, split) {
                         Ok(id) => id,
-                        Err(stop) => return Usual::Not(stop),
+                        Err(stop) => return Attempt::Not(stop),
                     };
                     if table.take(walk, slot, tag | id) {
                         let outcome = Outcome { id, new: true };
                         return match self.count(worker, segment, table) {
-                            None => Usual::Done(outcome),
-                            Some(due) => Usual::Reported(outcome, due),
+                            None => Attempt::Done(outcome),
+                            Some(due) => Attempt::Reported(outcome, due),
                         };
                     }
                     entry.take_back();
                 }
-                Seen::Never => return Usual::Not(Stop::Restart),
+                Seen::Never => return Attempt::Not(Stop::Restart),
             }
         }
     }

@@ -59,7 +59,7 @@ impl<R: Record + ?Sized> Inner<R> {
     /// An insert in every other case than the usual one. It takes the offer as it is, so that the
     /// usual case may have it in registers.
     #[inline(never)]
-    fn insert_otherwise<O: Offer<R>>(
+    fn insert_past_home<O: Offer<R>>(
         &self,
         worker: &Worker,
         turned: u64,
@@ -67,7 +67,7 @@ impl<R: Record + ?Sized> Inner<R> {
         origin: Origin,
     ) -> Result<Insertion, SeenError> {
         let entry = Incoming { records: &self.records, desk: &worker.desk, offer: &offer, origin };
-        let outcome = self.core.insert_otherwise(worker, turned, entry)?;
+        let outcome = self.core.insert_past_home(worker, turned, entry)?;
         Ok(self.insertion(outcome, offer))
     }
 
@@ -168,9 +168,9 @@ impl<R: Record + ?Sized, S: BuildHasher, W: Deref<Target = Worker>> At<'_, R, S,
         let core = &self.inner.core;
         let turned = core.split.turn(offer.hash_by(self.hasher));
         let entry = self.entry(&offer, origin)?;
-        match core.insert_usually(&self.worker, None::<&Brief<'_>>, turned, entry) {
+        match core.insert_at_home_line(&self.worker, None::<&Brief<'_>>, turned, entry) {
             Some(outcome) => Ok(self.inner.insertion(outcome, offer)),
-            None => self.inner.insert_otherwise(&self.worker, turned, offer, origin),
+            None => self.inner.insert_past_home(&self.worker, turned, offer, origin),
         }
     }
 

@@ -25,7 +25,7 @@
 //! their own answers.
 
 use super::budget::SeenError;
-use super::core::{Core, Entry, Outcome, Stop, Usual, Worker};
+use super::core::{Attempt, Core, Entry, Outcome, Stop, Worker};
 use super::table::Table;
 use crate::reclaim::{Access, Brief, Check, Section};
 use crate::sync::line::{LINE, Line};
@@ -404,9 +404,9 @@ impl Core {
         let walk = (table, table.walk_on(home));
         let told = match table.is_calm() {
             true => self.insert_along(worker, segment, walk, tag, entry),
-            false => Usual::Not(Stop::Restart),
+            false => Attempt::Not(Stop::Restart),
         };
-        let otherwise = || self.insert_otherwise(worker, turned, entry);
+        let otherwise = || self.insert_past_home(worker, turned, entry);
         self.conclude(worker, segment, told, otherwise)
     }
 

@@ -2,7 +2,7 @@
 //! that is full.
 
 use super::budget::SeenError;
-use super::core::{Core, Entry, Outcome, Stop, Usual, Worker, write};
+use super::core::{Attempt, Core, Entry, Outcome, Stop, Worker, write};
 use super::table::{Seen, Table};
 use super::word::FROZEN;
 use crate::reclaim::{Access, Section};
@@ -11,7 +11,7 @@ impl Core {
     /// Every other case.
     #[cold]
     #[inline(never)]
-    pub(super) fn insert_unusual(
+    pub(super) fn insert_in_every_case(
         &self,
         worker: &Worker,
         segment: usize,
@@ -20,17 +20,17 @@ impl Core {
     ) -> Result<Outcome, SeenError> {
         let section = worker.access.section();
         let outcome = loop {
-            let told = match self.insert_usual(worker, &section, segment, tag, entry) {
-                Usual::Done(outcome) => Ok(outcome),
-                Usual::Reported(outcome, due) => {
+            let told = match self.insert_if_calm(worker, &section, segment, tag, entry) {
+                Attempt::Done(outcome) => Ok(outcome),
+                Attempt::Reported(outcome, due) => {
                     drop(section);
                     self.see_to(worker, segment, due);
                     return Ok(outcome);
                 }
-                Usual::Not(Stop::Restart) => {
+                Attempt::Not(Stop::Restart) => {
                     self.insert_slow(worker, &section, segment, tag, entry)
                 }
-                Usual::Not(stop) => Err(stop),
+                Attempt::Not(stop) => Err(stop),
             };
             let told = match told {
                 Err(Stop::Beyond) => self.leave_small(&section).and(Err(Stop::Restart)),
@@ -57,7 +57,7 @@ impl Core {
         entry: impl Entry,
     ) -> Result<Outcome, Stop> {
         let Some(table) = self.link(segment).follow(section)? else {
-            return self.insert_small_slow(worker, section, segment, tag, entry);
+            return self.insert_into_small(worker, section, segment, tag, entry);
         };
         worker.untidy.set(true);
         if self.meeting.is_some() {

@@ -40,7 +40,7 @@
 
 use super::budget::SeenError;
 use super::builder::Settings;
-use super::core::{Core, Entry, Outcome, Stop, Usual, Worker};
+use super::core::{Attempt, Core, Entry, Outcome, Stop, Worker};
 use super::ground::Lines;
 use super::table::{Plan, Seen, Table, room_of};
 use super::word::Split;
@@ -112,7 +112,7 @@ impl Core {
     /// An insert whose home line had no answer, or every other case. A call of its own, so that the
     /// usual case keeps in registers what it has there.
     #[inline(never)]
-    pub(super) fn insert_otherwise<E: Entry>(
+    pub(super) fn insert_past_home<E: Entry>(
         &self,
         worker: &Worker,
         turned: u64,
@@ -121,20 +121,20 @@ impl Core {
         let (segment, tag) = (self.split.segment(turned), self.split.tag(turned));
         let told = match worker.access.usual() {
             Some(section) => {
-                let told = self.insert_usual(worker, &section, segment, tag, entry);
+                let told = self.insert_if_calm(worker, &section, segment, tag, entry);
                 if !E::USER {
                     section.leave_alone();
                 }
                 told
             }
-            None => Usual::Not(Stop::Restart),
+            None => Attempt::Not(Stop::Restart),
         };
-        let otherwise = || self.insert_unusual(worker, segment, tag, entry);
+        let otherwise = || self.insert_in_every_case(worker, segment, tag, entry);
         self.conclude(worker, segment, told, otherwise)
     }
 
     /// Every other case of such an insert.
-    pub(super) fn insert_small_slow(
+    pub(super) fn insert_into_small(
         &self,
         worker: &Worker,
         section: &Section<'_>,
@@ -170,8 +170,8 @@ impl Core {
             }
             let walk = (table, table.walk(narrow));
             return match self.insert_along(worker, segment, walk, narrow, entry) {
-                Usual::Done(outcome) | Usual::Reported(outcome, _) => Ok(outcome),
-                Usual::Not(_) => Err(error.into()),
+                Attempt::Done(outcome) | Attempt::Reported(outcome, _) => Ok(outcome),
+                Attempt::Not(_) => Err(error.into()),
             };
         }
         self.insert_past(worker, section, self.small(), (table, next), narrow, entry)

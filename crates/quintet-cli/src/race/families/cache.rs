@@ -43,12 +43,11 @@ const fn workload(
     stage: &'static str,
     turn: &'static str,
 ) -> Workload {
-    Workload { name, reason, stage, turn, measure: Measure::Rate, headline: false }
+    Workload { name, reason, stage, turn, measure: Measure::Rate }
 }
 
 const WORKLOADS: &[Workload] = &[
     Workload {
-        headline: true,
         ..workload("get-64b", "values of 64 bytes under keys of 16, all as likely", "64b", "get")
     },
     workload("get-hot-64b", "the same of 4,096 keys", "64b", "hot"),

@@ -28,7 +28,7 @@ const ALLOCATING: [Workload; 2] = [
 ];
 
 const fn allocating(name: &'static str, stage: &'static str, reason: &'static str) -> Workload {
-    Workload { name, reason, stage, turn: name, measure: Measure::Rate, headline: false }
+    Workload { name, reason, stage, turn: name, measure: Measure::Rate }
 }
 
 /// The general workloads, and those that allocate.

@@ -25,7 +25,6 @@ const WORKLOADS: &[Workload] = &[
         stage: "section",
         turn: "section",
         measure: Measure::Rate,
-        headline: true,
     },
     Workload {
         name: "retire",
@@ -33,7 +32,6 @@ const WORKLOADS: &[Workload] = &[
         stage: "retire",
         turn: "retire",
         measure: Measure::Rate,
-        headline: false,
     },
     Workload {
         name: "stalled",
@@ -41,7 +39,6 @@ const WORKLOADS: &[Workload] = &[
         stage: "retire",
         turn: "stalled",
         measure: Measure::Held,
-        headline: false,
     },
     Workload {
         name: "pin-writes",
@@ -49,7 +46,6 @@ const WORKLOADS: &[Workload] = &[
         stage: "pin-writes",
         turn: "pin-writes",
         measure: Measure::Rate,
-        headline: false,
     },
     Workload {
         name: "seats",
@@ -57,7 +53,6 @@ const WORKLOADS: &[Workload] = &[
         stage: "seats",
         turn: "seats",
         measure: Measure::Rate,
-        headline: false,
     },
     Workload {
         name: "seats-10",
@@ -65,7 +60,6 @@ const WORKLOADS: &[Workload] = &[
         stage: "seats",
         turn: "seats",
         measure: Measure::Rate,
-        headline: false,
     },
     Workload {
         name: "seats-10k",
@@ -73,7 +67,6 @@ const WORKLOADS: &[Workload] = &[
         stage: "seats",
         turn: "seats",
         measure: Measure::Rate,
-        headline: false,
     },
     Workload {
         name: "seats-left",
@@ -81,7 +74,6 @@ const WORKLOADS: &[Workload] = &[
         stage: "seats",
         turn: "seats",
         measure: Measure::Rate,
-        headline: false,
     },
 ];
 

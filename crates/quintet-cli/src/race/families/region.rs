@@ -30,7 +30,6 @@ const WORKLOADS: &[Workload] = &[
         stage: "lines",
         turn: "read",
         measure: Measure::Rate,
-        headline: true,
     },
     Workload {
         name: "read-prefetch",
@@ -38,7 +37,6 @@ const WORKLOADS: &[Workload] = &[
         stage: "lines",
         turn: "read-prefetch",
         measure: Measure::Rate,
-        headline: false,
     },
     Workload {
         name: "read-chain",
@@ -46,6 +44,5 @@ const WORKLOADS: &[Workload] = &[
         stage: "lines",
         turn: "read-chain",
         measure: Measure::Rate,
-        headline: false,
     },
 ];

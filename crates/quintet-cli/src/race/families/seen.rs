@@ -22,13 +22,13 @@ pub(crate) fn family() -> Family {
 }
 
 const fn rate(name: &'static str, stage: &'static str, reason: &'static str) -> Workload {
-    Workload { name, reason, stage, turn: name, measure: Measure::Rate, headline: false }
+    Workload { name, reason, stage, turn: name, measure: Measure::Rate }
 }
 
 #[rustfmt::skip]
 const WORKLOADS: &[Workload] = &[
-    Workload { headline: true, ..rate("grow-16b", "seen-16", "new records of 16 bytes into a set that starts empty: the cost of remembering a state") },
-    Workload { headline: true, ..rate("dup-16b", "seen-16", "one new record to three known ones: what a search asks of its set") },
+    rate("grow-16b", "seen-16", "new records of 16 bytes into a set that starts empty: the cost of remembering a state"),
+    rate("dup-16b", "seen-16", "one new record to three known ones: what a search asks of its set"),
     rate("grow-16b-kept", "seen-16", "grow-16b without even ground: the allocator keeps what earlier sets left, no memory is touched before"),
     rate("grow-64b", "seen-64", "the same with records of 64 bytes: growth that moves records shows"),
     rate("dup-64b", "seen-64", "one new record of 64 bytes to three known ones"),

@@ -37,7 +37,7 @@ const fn workload(
     stage: &'static str,
     turn: &'static str,
 ) -> Workload {
-    Workload { name, reason, stage, turn, measure: Measure::Rate, headline: false }
+    Workload { name, reason, stage, turn, measure: Measure::Rate }
 }
 
 const WORKLOADS: &[Workload] = &[
@@ -48,7 +48,6 @@ const WORKLOADS: &[Workload] = &[
         "get",
     ),
     Workload {
-        headline: true,
         ..workload("get-load80", "lookups with four of five cells in use", "load80", "get")
     },
     workload("get-load100", "lookups after as many adds as there are cells", "load100", "get"),

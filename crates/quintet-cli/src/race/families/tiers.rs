@@ -21,12 +21,11 @@ pub(crate) fn family() -> Family {
 }
 
 const fn workload(name: &'static str, reason: &'static str, stage: &'static str) -> Workload {
-    Workload { name, reason, stage, turn: name, measure: Measure::Rate, headline: false }
+    Workload { name, reason, stage, turn: name, measure: Measure::Rate }
 }
 
 const WORKLOADS: &[Workload] = &[
     Workload {
-        headline: true,
         ..workload(
             "get-tier0",
             "64 bytes under keys of 16 that lie in the youngest tier",

@@ -15,18 +15,18 @@ const fn rate(
     turn: &'static str,
     reason: &'static str,
 ) -> Workload {
-    Workload { name, reason, stage, turn, measure: Measure::Rate, headline: false }
+    Workload { name, reason, stage, turn, measure: Measure::Rate }
 }
 
 /// What every general map is measured by.
 #[rustfmt::skip]
 pub(crate) const WORKLOADS: &[Workload] = &[
-    Workload { headline: true, ..rate("hit", "full", "hit", "get of a present key: what most programs do most of the time") },
+    rate("hit", "full", "hit", "get of a present key: what most programs do most of the time"),
     rate("hit-zipf", "full", "hit-zipf", "get with skewed keys: hot entries stay in the caches, shared lock words bounce between cores"),
     rate("miss", "full", "miss", "get of an absent key: shows how early a table knows that it has nothing"),
     rate("update", "full", "update", "overwrite a present value, which is made beforehand: in place, or a new allocation per write?"),
     rate("update-zipf", "full", "update-zipf", "overwrite with skewed keys: writers meet on the same entries"),
-    Workload { headline: true, ..rate("mix90", "half", "mix90", "90 % get, 5 % insert, 5 % remove over twice as many keys as entries: a busy cache or index") },
+    rate("mix90", "half", "mix90", "90 % get, 5 % insert, 5 % remove over twice as many keys as entries: a busy cache or index"),
     rate("mix90-zipf", "half", "mix90-zipf", "the same with skewed keys: the same few entries come and go"),
     rate("mix50", "half", "mix50", "50 % get, 25 % insert, 25 % remove: writers dominate"),
     Workload { measure: Measure::Bytes, ..rate("memory", "memory", "memory", "resident bytes per entry after growing from empty, in a process of its own") },

@@ -17,14 +17,14 @@ const BATCH: u64 = 256;
 
 const fn rate(name: &'static str, reason: &'static str) -> Workload {
     let (stage, turn) = ("mostly", name);
-    Workload { name, reason, stage, turn, measure: Measure::Rate, headline: false }
+    Workload { name, reason, stage, turn, measure: Measure::Rate }
 }
 
 /// What every read-mostly map is measured by.
 #[rustfmt::skip]
 pub(crate) const WORKLOADS: &[Workload] = &[
     rate("read-idle", "a section per get while nobody writes: the bare cost of entering and leaving"),
-    Workload { headline: true, ..rate("read-1ms", "the same while the writer publishes one change every millisecond: a configuration, a routing table") },
+    rate("read-1ms", "the same while the writer publishes one change every millisecond: a configuration, a routing table"),
     rate("read-1ms-batch256", "the same with 256 gets per section: what is left when entering costs nothing"),
     rate("read-storm", "the same while the writer publishes without pause: readers must not mind"),
     rate("write-batch1", "changes per second, published one by one, beside one reader less than threads: the price of two copies"),

@@ -120,6 +120,57 @@ use view::{Global, View};
 
 /// A cache of bytes under bytes that any number of processes share, with or without a name in the
 /// file system.
+///
+/// # When to use
+///
+/// The processes of one machine want to share what one of them has fetched or computed, or a
+/// program wants to find its cache again after a restart. Within one process moka or quick_cache
+/// are simpler and keep values of any type; what must not be lost belongs into a database. With a
+/// [store](crate::store) behind it, a cache holds more than memory, or is shared by machines.
+///
+/// # Example
+///
+/// ```
+/// use quintet::TierCache;
+/// use std::time::Duration;
+///
+/// let cache = TierCache::builder().capacity(64 << 20).create_sealed()?;
+/// cache.insert_for("user:1", "Ada", Some(Duration::from_secs(300)))?;
+/// assert_eq!(cache.get("user:1")?.as_deref(), Some(&b"Ada"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A cache with a name is made by [`CacheBuilder::create_or_attach`] in one process and found by
+/// the same call in all others. Size it by [`CacheBuilder::for_entries`] or by
+/// [`CacheBuilder::capacity`].
+///
+/// # Consistency
+///
+/// What concerns one key is linearizable, across processes: after an insert or a remove has
+/// returned, nobody reads an older value, whoever is killed. Batches and scans are not atomic; a
+/// scan shows what is there throughout.
+///
+/// # Progress
+///
+/// A hit waits for nobody, not even for a writer that is stopped. Writes of keys of one bucket wait
+/// for each other, at most as long as the handle's timeout, then fail with
+/// [`Busy`](CacheError::Busy). What a killed process has begun is ended, or undone, by whoever
+/// comes next.
+///
+/// # Growth
+///
+/// None: a cache has the size it was made with, and who needs room takes it from what was used
+/// least recently ([`Policy`]), after what has expired.
+///
+/// # Memory
+///
+/// The capacity is kept to the byte, all that the cache needs for itself included. An entry takes
+/// whole blocks, of 128 bytes by default: one holds a key of 16 bytes and a value of 64.
+///
+/// # Panics
+///
+/// No operation panics. A segment that was damaged gives misses and errors
+/// ([`TierCache::check`] tells).
 pub struct TierCache {
     segment: Arc<Segment>,
     sizes: Sizes,
