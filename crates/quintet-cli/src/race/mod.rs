@@ -18,6 +18,7 @@ mod about;
 mod against;
 mod builds;
 mod committed;
+mod cores;
 mod count;
 mod crew;
 mod duel;

@@ -8,6 +8,12 @@ pub(crate) use ::loom::sync::atomic::{
 };
 pub(crate) use ::loom::thread;
 
+/// Whether nobody else has a share. There are no weak ones.
+#[allow(dead_code)] // the same face in every backend
+pub(crate) fn is_alone<T>(shared: &mut Arc<T>) -> bool {
+    Arc::get_mut(shared).is_some()
+}
+
 /// A mutex that is never poisoned.
 #[derive(Debug)]
 pub(crate) struct Mutex<T>(::loom::sync::Mutex<T>);

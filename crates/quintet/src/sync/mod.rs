@@ -13,6 +13,7 @@
 //! | [`weak`] | [`Weak`]: a reference that does not keep what it names |
 //! | [`later`] | wakes tasks after a while |
 //! | [`padded`] | [`CachePadded`]: one value, its own cache lines |
+//! | [`fenced`] | a store or an exchange together with the fence behind it |
 //! | [`backoff`] | [`Backoff`]: spin, then yield |
 //! | [`fork`] | has this process been forked since? |
 //!
@@ -42,6 +43,7 @@ pub(crate) use self::shuttle::schedules;
 
 pub(crate) mod backoff;
 pub(crate) mod barrier;
+pub(crate) mod fenced;
 pub(crate) mod fork;
 pub(crate) mod item_word;
 pub(crate) mod later;
@@ -58,8 +60,8 @@ pub(crate) mod weak;
 #[allow(unused_imports)] // a room uses what it needs; the list is the same for every backend
 pub(crate) use backend::{
     Arc, AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
-    Condvar, HandOver, Mutex, MutexGuard, Ordering, const_where_possible, fence, park_timeout,
-    spin_loop, thread, thread_local_cell,
+    Condvar, HandOver, Mutex, MutexGuard, Ordering, const_where_possible, fence, is_alone,
+    park_timeout, spin_loop, thread, thread_local_cell,
 };
 #[allow(unused_imports)]
 pub(crate) use {

@@ -8,6 +8,19 @@ pub(crate) use std::sync::atomic::{
 };
 pub(crate) use std::thread;
 
+/// Whether nobody else has a share. There are no weak ones. Reads the count only, where `get_mut`
+/// writes to its line with a locked instruction.
+#[allow(dead_code)] // the same face in every backend
+#[inline]
+pub(crate) fn is_alone<T>(shared: &mut Arc<T>) -> bool {
+    debug_assert_eq!(Arc::weak_count(shared), 0);
+    let alone = Arc::strong_count(shared) == 1;
+    // ORDERING: Acquire fence: partner is the Release of the decrement by whoever dropped the last
+    // other share, which the count was read from: its reads come before our writes.
+    fence(Ordering::Acquire);
+    alone
+}
+
 /// A mutex that is never poisoned: every caller keeps its data consistent across panics.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);

@@ -9,6 +9,12 @@ pub(crate) use ::shuttle::sync::atomic::{
 };
 pub(crate) use ::shuttle::thread;
 
+/// Whether nobody else has a share. There are no weak ones.
+#[allow(dead_code)] // the same face in every backend
+pub(crate) fn is_alone<T>(shared: &mut Arc<T>) -> bool {
+    Arc::get_mut(shared).is_some()
+}
+
 /// A mutex that is never poisoned.
 #[derive(Debug)]
 pub(crate) struct Mutex<T>(::shuttle::sync::Mutex<T>);

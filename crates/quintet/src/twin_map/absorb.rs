@@ -55,6 +55,10 @@ pub trait Absorb<Op>: Sized {
     /// once both copies agree.
     fn absorb_second(&mut self, op: Op, old: &mut Vec<Self::Old>) -> Result<(), Differs>;
 
+    /// This operation will be applied a second time soon. May ask for the memory that it will
+    /// touch; changes nothing.
+    fn prepare(&self, _op: &Op) {}
+
     /// A new copy, equal to `from`.
     fn rebuild(from: &Self) -> Self;
 

@@ -7,7 +7,7 @@
 //! the tags. Nothing but speed depends on the guess, nor on how the table lays out its memory.
 
 use super::pages::PageAlloc;
-use crate::sync::prefetch::prefetch_read;
+use crate::sync::prefetch::{prefetch_read, prefetch_write};
 use hashbrown::HashTable;
 
 /// Where the entries of a table lie.
@@ -48,11 +48,28 @@ impl Ahead {
         prefetch_read(self.home(hash, table));
     }
 
+    /// Asks for the line of an entry that is to be written, and for that of its tag.
+    #[inline(always)]
+    pub(super) fn ask_to_write<E>(self, hash: u64, table: &HashTable<E, PageAlloc>) {
+        let home = home_index(hash, table);
+        prefetch_write(self.entry::<E>(home));
+        prefetch_read(self.end.wrapping_byte_add(home));
+    }
+
     #[inline(always)]
     fn home<E>(self, hash: u64, table: &HashTable<E, PageAlloc>) -> *const E {
-        let home = hash as usize & table.num_buckets().wrapping_sub(1);
-        self.end.cast::<E>().wrapping_sub(home + 1)
+        self.entry(home_index(hash, table))
     }
+
+    #[inline(always)]
+    fn entry<E>(self, index: usize) -> *const E {
+        self.end.cast::<E>().wrapping_sub(index + 1)
+    }
+}
+
+#[inline(always)]
+fn home_index<E>(hash: u64, table: &HashTable<E, PageAlloc>) -> usize {
+    hash as usize & table.num_buckets().wrapping_sub(1)
 }
 
 #[cfg(all(test, not(any(quintet_loom, quintet_shuttle))))]

@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// Logs keep room for so many entries between batches.
 const KEPT: usize = 1024;
 
+/// The replay prepares for so many operations ahead.
+const AHEAD: usize = 16;
+
 /// A copy of so many bytes takes a microsecond, about.
 const BYTES_PER_MICROSECOND: usize = 2_000;
 
@@ -26,6 +29,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         if self.phase == Phase::Fresh {
             return Ok(true);
         }
+        self.look_ahead();
         self.pace.wake();
         self.may_nap = matches!(patience, Patience::Forever);
         if !self.settled {
@@ -51,6 +55,16 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         match if self.keeps_fallen { None } else { self.fallen.drop_all() } {
             None => Ok(true),
             Some(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// Prepares for the first operations of the replay while others are still looked for.
+    pub(super) fn look_ahead(&self) {
+        // SAFETY: we are the writer, and write nothing meanwhile.
+        let copy = unsafe { self.core.peek(self.writable) };
+        if let (Some(copy), Phase::Stale) = (copy, self.phase) {
+            let first = self.log.len().min(AHEAD);
+            self.log.range(..first).for_each(|op| copy.prepare(op));
         }
     }
 
@@ -166,6 +180,9 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
         let (log, old) = (&mut self.log, &mut self.fallen.old);
         let replayed = caught(|| {
             while let Some(op) = log.pop_front() {
+                if let Some(later) = log.get(AHEAD - 1) {
+                    copy.prepare(later);
+                }
                 if copy.absorb_second(op, old).is_err() {
                     return false;
                 }

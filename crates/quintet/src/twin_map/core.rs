@@ -10,14 +10,17 @@
 
 use super::gate::Gate;
 use super::word::{DOORS, Door, Place};
-use crate::sync::{Arc, Barrier, CachePadded};
+use crate::sync::{Arc, Barrier, CachePadded, is_alone};
 use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
 use std::ptr::{NonNull, null};
 
 /// One copy, and the version it was published as.
+#[repr(C)]
 pub(super) struct Edition<T> {
     copy: UnsafeCell<T>,
+    /// Every guard looks at the copy, and every publish writes the version: they lie on two lines.
+    apart: [u64; 7],
     version: UnsafeCell<u64>,
 }
 
@@ -29,7 +32,7 @@ unsafe impl<T: Send + Sync> Sync for Edition<T> {}
 
 impl<T> Edition<T> {
     fn new(copy: T) -> Self {
-        Self { copy: UnsafeCell::new(copy), version: UnsafeCell::new(0) }
+        Self { copy: UnsafeCell::new(copy), apart: [0; 7], version: UnsafeCell::new(0) }
     }
 
     /// # Safety
@@ -141,7 +144,9 @@ impl<T> Core<T> {
         }
         // SAFETY: of an `Arc`, and not dropped: the count stays the place's (C1).
         let mut shared = ManuallyDrop::new(unsafe { Arc::from_raw(edition) });
-        Arc::get_mut(&mut shared)?;
+        if !is_alone(&mut shared) {
+            return None;
+        }
         // SAFETY: as above.
         let copy = unsafe { &*edition }.copy.get();
         // SAFETY: nobody else has it, and nobody gets it (C2); the caller makes no second

@@ -5,7 +5,7 @@ use super::gate::{FENCED, Gate, SeatState};
 use super::wait::{GuardError, Parker, Patience};
 use super::waits::Waiting;
 use super::word::{Door, Place, Places, State};
-use crate::sync::{Backoff, MODEL, Ordering, fence, fork, park_timeout, thread};
+use crate::sync::{Backoff, MODEL, Ordering, fenced::swap_fenced, fork, park_timeout, thread};
 use std::time::Instant;
 
 /// Looks at the seats before the writer prepares to park.
@@ -28,18 +28,12 @@ impl Gate {
         // ORDERING: Relaxed: nobody is waiting; the line below publishes it.
         self.sign.state.store(State::NOT_WRITABLE.word(), Ordering::Relaxed);
         // ORDERING: Release: partner is the Acquire of `is_readable`. The word that was there hands
-        // nothing over.
-        let old = self.sign.readable.swap(new.word(), Ordering::Release);
+        // nothing over. SeqCst fence: `barrier` B1; partner: the fence of whoever came by that door
+        // if it was a fenced one (`gate` D8), and `arrivals`.
+        let old = swap_fenced(&self.sign.readable, new.word());
         // SAFETY: only words of doors are stored.
         let old = unsafe { Door::from_word(old) };
-        if old.is_fenced() {
-            // ORDERING: SeqCst fence: `barrier` B1; partner: the fence of whoever came by that door
-            // (`gate` D8).
-            fence(Ordering::SeqCst);
-            true
-        } else {
-            self.settle()
-        }
+        old.is_fenced() || self.settle()
     }
 
     /// The heavy barrier between a publish and the first scan (`barrier` B1).

@@ -30,11 +30,11 @@
 //! B1) and wakes; every round arms, barriers and rescans anew, so no wake-up is lost. A spurious or
 //! late wake-up costs one more round.
 //! **D7.** One readable word: a publish is one moment for all readers.
-//! **D8.** A place has two doors. Who enters or leaves by the plain one executes no fence, so a
-//! publish that closes it needs the heavy barrier. Who uses the fenced one does, so a fence on the
-//! writer's side is enough. The writer opens the fenced door while publishes follow each other at
-//! once. Before it sleeps it always executes the heavy barrier: whoever it waits for may have come
-//! by either door.
+//! **D8.** A place has two doors. Who enters by the plain one executes no fence, so a publish that
+//! closes it needs the heavy barrier. Who enters by the fenced one does, so a fence on the writer's
+//! side is enough. The writer opens the fenced door while publishes follow each other at once. Who
+//! leaves executes no fence at either door: before the writer sleeps it always executes the heavy
+//! barrier, and a scan without one needs to see no leave.
 //! **D9.** A reader that has come by the fenced door many times, and saw no publish meanwhile,
 //! opens the plain door of the same place instead: the readable word changes from the one to the
 //! other, and the copy stays. A place may be opened again by the door that was closed (`home` H3):
@@ -47,8 +47,8 @@ use super::wait::Parker;
 use super::word::{DOORS, Door, Place, State};
 use crate::roster::{Address, Roster, Seat};
 use crate::sync::{
-    Arc, AtomicU32, AtomicUsize, Barrier, CachePadded, HandOver, MODEL, Mutex, Ordering, fence,
-    fork,
+    Arc, AtomicU32, AtomicUsize, Barrier, CachePadded, HandOver, MODEL, Mutex, Ordering,
+    fenced::store_fenced, fork,
 };
 
 /// What a reader announces: by which doors is it inside?
@@ -256,9 +256,7 @@ impl Gate {
             if inside.load(Ordering::Relaxed) > FENCED {
                 return seat.enter_again(door);
             }
-            // ORDERING: Relaxed, then `barrier` B1, as in `enter`.
-            inside.store(fork::thread_key(), Ordering::Relaxed);
-            self.light(door);
+            self.enter_by(door, inside);
             if self.is_readable(door) {
                 self.calm_down(seat, door);
                 return door;
@@ -267,13 +265,15 @@ impl Gate {
         }
     }
 
-    /// The reader's half of the barrier at a door (D8).
-    fn light(&self, door: Door) {
+    /// Announces the owner at a door, with the reader's half of the barrier behind that (D8).
+    fn enter_by(&self, door: Door, inside: &AtomicUsize) {
         if door.is_fenced() {
-            // ORDERING: SeqCst fence: `barrier` B1; partner: the fence or heavy barrier of
-            // `publish` and `drain`.
-            fence(Ordering::SeqCst);
+            // ORDERING: SeqCst fence behind the store: `barrier` B1; partner: the fence or heavy
+            // barrier of `publish`.
+            store_fenced(inside, fork::thread_key());
         } else {
+            // ORDERING: Relaxed, then `barrier` B1, as in `enter`.
+            inside.store(fork::thread_key(), Ordering::Relaxed);
             self.sign.barrier.light();
         }
     }
@@ -335,7 +335,7 @@ impl Gate {
         }
         // ORDERING: Release, as in `leave`.
         door.of(&seat.inside).store(count, Ordering::Release);
-        self.light(door);
+        self.sign.barrier.light();
         self.left(door);
     }
 
@@ -348,7 +348,7 @@ impl Gate {
             if inside.load(Ordering::Relaxed) > FENCED {
                 // ORDERING: Release, as in `leave`.
                 inside.store(mark, Ordering::Release);
-                self.light(door);
+                self.sign.barrier.light();
                 self.left(door);
             }
         }

@@ -112,6 +112,7 @@ impl<T: Absorb<Op>, Op> Twin<T, Op> {
     /// Brings home up to date and readers back to it (H1); false if something is in the way (H5).
     fn bring_home(&mut self) -> bool {
         let home = self.writable;
+        self.look_ahead();
         if !self.settled || !(self.is_home_empty() || cfg!(quintet_mutation = "home-occupied")) {
             return false;
         }

@@ -125,6 +125,10 @@ impl<K: Hash + Eq, V> Absorb<Change<K, V>> for InertMap<K, V> {
         self.map.absorb_second(op, &mut Vec::new())
     }
 
+    fn prepare(&self, op: &Change<K, V>) {
+        self.map.prepare(op);
+    }
+
     fn rebuild(from: &Self) -> Self {
         let yard = Arc::clone(&from.yard);
         // ORDERING: Relaxed: only unique.

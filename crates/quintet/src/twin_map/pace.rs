@@ -3,7 +3,7 @@
 //! | | Readers | A publish |
 //! |---|---|---|
 //! | by the plain door | no fence | interrupts all threads of the process: microseconds |
-//! | by the fenced door | two fences per section | a fence |
+//! | by the fenced door | a fence per section | a fence |
 
 //!
 //! It also decides whether readers return to the copy that they came from (`home` H1): only if they

@@ -164,6 +164,10 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> Absorb<Op<T, ()>> for SetVers
         self.0.absorb_second(op, old)
     }
 
+    fn prepare(&self, op: &Op<T, ()>) {
+        self.0.prepare(op);
+    }
+
     fn rebuild(from: &Self) -> Self {
         Self(Version::rebuild(&from.0))
     }

@@ -8,7 +8,7 @@ use crate::hasher::DefaultHashBuilder;
 use crate::region::{AllocError, Pages};
 use equivalent::Equivalent;
 use hashbrown::HashTable;
-use hashbrown::hash_table::{self, Entry};
+use hashbrown::hash_table;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hash};
 
@@ -172,23 +172,40 @@ impl<K, V, S: BuildHasher> Version<K, V, S> {
 /// Changes. Each changes this copy, then logs what it did; a panic in between leaves the copy in
 /// doubt and the log right, as the engine wants it (`twin` X4).
 impl<K: Hash + Eq, V, S: BuildHasher> Version<K, V, S> {
-    fn entry(&mut self, hash: u64, key: &K) -> Entry<'_, (K, V), PageAlloc> {
-        let hasher = &self.hasher;
-        self.table.entry(hash, |entry| entry.0 == *key, |entry| hasher.hash_one(&entry.0))
+    /// Sets a value; returns the old one, and the new key if it was not needed.
+    #[inline]
+    fn set(&mut self, hash: u64, key: K, value: V) -> Option<(K, V)> {
+        match self.overwrite(hash, key, value) {
+            Ok(old) => Some(old),
+            Err((key, value)) => {
+                self.add(hash, key, value);
+                None
+            }
+        }
     }
 
-    /// Sets a value; returns the old one, and the new key if it was not needed.
-    fn set(&mut self, hash: u64, key: K, value: V) -> Option<(K, V)> {
-        let (old, entry) = match self.entry(hash, &key) {
-            Entry::Occupied(mut entry) => {
-                (Some((key, std::mem::replace(&mut entry.get_mut().1, value))), entry)
-            }
-            Entry::Vacant(entry) => (None, entry.insert((key, value))),
-        };
+    /// Sets the value of a key that is there; returns the old one, and the new key. `Err`: what was
+    /// not needed.
+    #[inline(always)]
+    fn overwrite(&mut self, hash: u64, key: K, value: V) -> Result<(K, V), (K, V)> {
+        match self.table.find_mut(hash, |entry| entry.0 == key) {
+            Some(entry) => Ok((key, std::mem::replace(&mut entry.1, value))),
+            None => Err((key, value)),
+        }
+    }
+
+    /// Adds an entry whose key is not there.
+    #[inline(never)]
+    fn add(&mut self, hash: u64, key: K, value: V) {
+        let hasher = &self.hasher;
+        let hash_of = |entry: &(K, V)| hasher.hash_one(&entry.0);
+        let entry = self.table.insert_unique(hash, (key, value), hash_of);
         let (place, index) = (&raw const *entry.get(), entry.bucket_index());
-        // Either way the table may have grown.
-        self.ahead = Ahead::at(place, index);
-        old
+        let ahead = Ahead::at(place, index);
+        // Readers look at it; mostly the table has not moved.
+        if self.ahead != ahead {
+            self.ahead = ahead;
+        }
     }
 
     fn take<Q: Equivalent<K> + ?Sized>(&mut self, hash: u64, key: &Q) -> Option<(K, V)> {
@@ -196,6 +213,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Version<K, V, S> {
         Some(entry.remove().0)
     }
 
+    #[inline]
     pub(super) fn put(&mut self, log: &mut Log<K, V>, key: K, value: V) -> Option<V>
     where
         K: Clone,
@@ -205,6 +223,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Version<K, V, S> {
         self.put_hashed(log, hash, key, value)
     }
 
+    #[inline]
     pub(super) fn put_hashed(
         &mut self,
         log: &mut Log<K, V>,
@@ -335,15 +354,20 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Absorb<Op<K, V>> fo
         }
     }
 
+    #[inline]
     fn absorb_second(&mut self, op: Op<K, V>, old: &mut Vec<Fallen<K, V>>) -> Result<(), Differs> {
         match op {
-            Op::Insert { hash, key, value, replaced } => {
-                let fallen = self.set(hash, key, value);
-                if fallen.is_some() != replaced {
-                    return Err(Differs);
-                }
-                if let Some((key, value)) = fallen {
+            Op::Insert { hash, key, value, replaced: true } => {
+                let replaced = self.overwrite(hash, key, value);
+                let is_same = replaced.is_ok();
+                let (Ok((key, value)) | Err((key, value))) = replaced;
+                keep_for_later(old, Some(key), Some(value));
+                return if is_same { Ok(()) } else { Err(Differs) };
+            }
+            Op::Insert { hash, key, value, replaced: false } => {
+                if let Some((key, value)) = self.set(hash, key, value) {
                     keep_for_later(old, Some(key), Some(value));
+                    return Err(Differs);
                 }
             }
             Op::Remove { hash, key } => {
@@ -356,6 +380,13 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> Absorb<Op<K, V>> fo
             Op::Shrink => self.give_back(),
         }
         Ok(())
+    }
+
+    #[inline]
+    fn prepare(&self, op: &Op<K, V>) {
+        if let Op::Insert { hash, .. } | Op::Remove { hash, .. } = op {
+            self.ahead.ask_to_write(*hash, &self.table);
+        }
     }
 
     fn rebuild(from: &Self) -> Self {

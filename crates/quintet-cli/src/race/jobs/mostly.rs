@@ -1,5 +1,6 @@
 //! Read-mostly maps: readers enter a section per get while one writer publishes now and then.
 
+use crate::race::cores::take_core;
 use crate::race::crew::{Gate, Lap, crew, for_a_while, joint_rate, wrong};
 use crate::race::family::{Bench, Heat, Latency, Measure, Role, Sample, Table, Workload, Wrong};
 use crate::race::keys::{Drawn, Law};
@@ -73,7 +74,7 @@ impl<W: Writer<Words>> Mostly<W> {
     }
 
     /// Runs `write` on one thread and readers on `readers` more, until the readers' time is over.
-    /// `write` is told whether to go on.
+    /// `write` is told whether to go on. Where there are as many cores as threads, each has its own.
     fn race<const PER_SECTION: u64, R: Send>(
         &mut self,
         heat: &Heat,
@@ -86,6 +87,7 @@ impl<W: Writer<Words>> Mostly<W> {
         let writer = Mutex::new(&mut self.writer);
         let (keys, reading) = (self.keys, AtomicUsize::new(readers));
         let results = crew(readers + 1, |thread, gate| {
+            take_core(thread, readers + 1);
             let Some(handle) = handles.get(thread) else {
                 let mut writer = writer.lock().expect("taken once");
                 let go_on = || reading.load(Ordering::Relaxed) > 0;
