@@ -53,9 +53,12 @@ use super::word::{Birth, shard_of};
 use crate::migrate::{Address, next_capacity};
 use crate::reclaim::Visit;
 use crate::region::AllocError;
-use crate::sync::Ordering;
 use crate::sync::six::LANES;
+use crate::sync::{MODEL, Ordering};
 use std::ptr;
+
+/// Tables of this size, or less, grow by four (`pace` M7): a hundred kilobytes, lines and marks.
+const SMALL_BITS: u32 = if MODEL { 0 } else { 13 };
 
 impl Core {
     /// Places that each write moves at least (`pace` M8).
@@ -343,7 +346,8 @@ impl Core {
 
     fn next_bits(&self, table: &Table) -> u32 {
         let least = self.least_bits(table);
-        next_capacity(self.len(), table.plan().bits, |_| self.settings.share(), least)
+        let share = |_| self.settings.share();
+        next_capacity(self.len(), table.plan().bits, share, least, SMALL_BITS)
     }
 
     /// log2 of the places of the smallest table that may follow this one: a set that has been large

@@ -234,3 +234,58 @@ fn an_item_that_lies_about_its_key_is_not_changed_under_a_foreign_lock() {
     assert!(set.pin().remove(&foreign).is_none());
     assert_eq!(set.len(), 7);
 }
+
+/// A set in which keys of other upper halves have the same hash, and an access to it.
+fn colliding() -> ItemSet<Box<(u64, u64)>, Chosen> {
+    ItemSet::with_capacity_and_hasher(1000, Chosen(0))
+}
+
+const HASH: u64 = 0x4000_0001;
+const SAME_HASH: u64 = 1 << 32 | HASH;
+/// The same home line and the same tag.
+const SAME_TAG: u64 = HASH | 1 << 16;
+
+#[test]
+fn an_emptied_place_is_filled_by_its_own_hash_only() {
+    let set = colliding();
+    let access = set.pin();
+    assert!(access.insert((HASH, 0)).is_none());
+    let used = set.stats().places_used;
+    for turn in 0..3 {
+        assert_eq!(access.insert((HASH, turn)).is_none(), turn > 0);
+        assert_eq!(access.remove(&HASH), Some(&(HASH, turn)));
+        assert!(access.remove(&HASH).is_none() && access.get(&HASH).is_none());
+    }
+    assert_eq!(set.stats().places_used, used);
+    assert!(access.insert((SAME_TAG, 1)).is_none());
+    assert_eq!(access.insert((SAME_TAG, 2)), Some(&(SAME_TAG, 1)));
+    assert!(access.insert((HASH, 3)).is_none());
+    assert_eq!((set.len(), access.get(&HASH)), (2, Some(&(HASH, 3))));
+}
+
+#[test]
+fn an_emptied_place_says_nothing_of_others_of_its_hash() {
+    let set = colliding();
+    let access = set.pin();
+    for key in [HASH, SAME_HASH] {
+        assert!(access.insert((key, 0)).is_none());
+    }
+    assert!(access.remove(&HASH).is_some());
+    assert_eq!(access.get(&SAME_HASH), Some(&(SAME_HASH, 0)));
+    assert_eq!(access.insert((SAME_HASH, 1)), Some(&(SAME_HASH, 0)));
+    assert_eq!((set.len(), access.remove(&SAME_HASH)), (1, Some(&(SAME_HASH, 1))));
+}
+
+#[test]
+fn an_emptied_place_of_a_full_line_says_nothing_of_what_lies_behind() {
+    let set = colliding();
+    let access = set.pin();
+    let others = (1..6).map(|number| HASH + 2 * number);
+    for key in [HASH].into_iter().chain(others).chain([SAME_HASH]) {
+        assert!(access.insert((key, 0)).is_none());
+    }
+    assert!(access.remove(&HASH).is_some());
+    assert_eq!(access.get(&SAME_HASH), Some(&(SAME_HASH, 0)));
+    assert_eq!(access.insert((SAME_HASH, 1)), Some(&(SAME_HASH, 0)));
+    assert_eq!((set.len(), access.remove(&SAME_HASH)), (6, Some(&(SAME_HASH, 1))));
+}

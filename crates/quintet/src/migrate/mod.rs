@@ -35,6 +35,6 @@ mod loom_tests;
 
 pub(crate) use leave::Leave;
 pub(crate) use link::{Address, Link, Restart};
-pub(crate) use pace::{MOST_SHRINK, capacity_for, least_quota, load_of, next_capacity};
+pub(crate) use pace::{MOST_SHRINK, SMALL_BITS, capacity_for, least_quota, load_of, next_capacity};
 pub(crate) use touch::FirstTouch;
 pub(crate) use work::{Election, Work};

@@ -10,7 +10,7 @@
 //! it starts little more than half as full as it may become at most (a full table is noticed a
 //! little late, and shall double nevertheless), and a table that only collected tombstones is
 //! replaced by one of its own size or less. A small table that has to grow becomes four times as
-//! large: while a table is small, moving costs more than memory does.
+//! large: while a table is small, moving costs more than memory does. How small, each family says.
 //! **M8.** If every operation that adds an entry first moves `least_quota` slots, the old table is
 //! empty before the new one has to be left. The old table has at most 1.125·N slots (its size, and
 //! the reach behind it). They are dealt out after 1.125·N / M additions. The new table then holds
@@ -24,8 +24,8 @@
 //! addition that finds no slot moves all of the rest at once: the one path whose length is that of
 //! a table.
 
-/// Tables of this size, or less, grow by four (M7).
-const SMALL_BITS: u32 = if crate::sync::MODEL { 0 } else { 12 };
+/// Tables of words of this size, or less, grow by four (M7).
+pub(crate) const SMALL_BITS: u32 = if crate::sync::MODEL { 0 } else { 12 };
 
 /// The next table has at least this fraction of the size (M7).
 pub(crate) const MOST_SHRINK: usize = 4;
@@ -46,15 +46,16 @@ pub(crate) fn least_quota(max_load: f64) -> usize {
 }
 
 /// log2 of the size of the next table (M7). `load` is the share R that may be filled, by log2 of
-/// the size: [`load_of`], or always the same.
+/// the size: [`load_of`], or always the same. Tables up to `small` grow by four.
 pub(crate) fn next_capacity(
     live: usize,
     bits: u32,
     load: impl Fn(u32) -> f64,
     min_bits: u32,
+    small: u32,
 ) -> u32 {
     let mut wanted = capacity_for(live.saturating_mul(20) / 11, load);
-    if wanted == bits + 1 && bits <= SMALL_BITS {
+    if wanted == bits + 1 && bits <= small {
         wanted += 1;
     }
     wanted.max(bits.saturating_sub(MOST_SHRINK.ilog2())).max(min_bits)
@@ -76,7 +77,7 @@ mod tests {
     #[test]
     fn capacity_follows_the_live_count() {
         let next_capacity = |live, bits, max_load, min_bits| {
-            next_capacity(live, bits, |bits| load_of(bits, max_load), min_bits)
+            next_capacity(live, bits, |bits| load_of(bits, max_load), min_bits, SMALL_BITS)
         };
         // A full table doubles, or more if it is small; one full of tombstones stays, an empty one
         // shrinks step by step.
@@ -101,7 +102,8 @@ mod tests {
                 for share in 0..=20 {
                     let most = load_of(bits, max_load) * f64::from(1u32 << bits);
                     let live = most as usize * share / 20;
-                    let next = next_capacity(live, bits, |bits| load_of(bits, max_load), 6);
+                    let load = |bits| load_of(bits, max_load);
+                    let next = next_capacity(live, bits, load, 6, SMALL_BITS);
                     let filled = live + slots.div_ceil(quota);
                     let room = load_of(next, max_load) * f64::from(1u32 << next);
                     assert!(filled as f64 <= room + 1.0, "{bits} {next} {live}");

@@ -32,7 +32,7 @@ use super::moving::Mover;
 use super::probe::Slot;
 use super::table::{Plan, Table, load};
 use super::word::{Secrets, Shape};
-use crate::migrate::{MOST_SHRINK, next_capacity};
+use crate::migrate::{MOST_SHRINK, SMALL_BITS, next_capacity};
 use crate::reclaim::{Access, Section};
 use crate::region::AllocError;
 use crate::sync::Ordering;
@@ -210,7 +210,7 @@ impl Core {
     fn next_bits(&self, table: &Table) -> u32 {
         let plan = table.plan();
         let load = |bits| load(bits, self.settings.max_load);
-        next_capacity(self.len(), plan.bits, load, Shape::MIN_BITS)
+        next_capacity(self.len(), plan.bits, load, Shape::MIN_BITS, SMALL_BITS)
     }
 
     /// An insert has found no slot: afterwards the table has a successor, or takes more, or is no
