@@ -305,7 +305,7 @@ impl<'a> View<'a> {
             store_hint(Point::Age, age, 0);
         }
         if self.sizes.quotas {
-            self.drop_payer(link.record, word.state() == Some(RecordState::Live));
+            self.drop_payer(link.record);
         }
         if self.sizes.leases {
             store(point, record.word(), word.freed().prepared(LIMBO).0);

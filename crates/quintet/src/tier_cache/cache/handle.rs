@@ -363,15 +363,10 @@ impl<'c> Handle<'c> {
         self.forced_out = 0;
         self.pass_time();
         let placed = self.place(entry, want)?;
-        let forced = self.inner.frame.plan.out.is_some() as u32;
         let report = placed.map(|placed| {
             self.view.count(self.inner.number, Count::Sets, 1);
-            Inserted { replaced: placed.replaced, evicted: self.forced_out + forced }
+            Inserted { replaced: placed.replaced, evicted: self.forced_out + placed.forced }
         });
-        if let (true, Ok(placed)) = (self.view.sizes.quotas, placed) {
-            let blocks = self.view.sizes.blocks_for(entry.key.len(), entry.value.len());
-            self.charge(placed.link, entry.space, blocks);
-        }
         if self.view.memory.tiers() > 1 && report.is_ok() {
             self.settle_tiers();
         }

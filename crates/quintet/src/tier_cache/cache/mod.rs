@@ -25,6 +25,7 @@
 //! | `clock`, `stats`, `hash`, `error` | what their names say |
 //! | `builder`, `handle` | the public face |
 
+mod accounts;
 mod alarm;
 mod block;
 mod builder;
@@ -226,6 +227,7 @@ impl Upper for TierCache {
         view.set_putting(seat, 0);
         add(Point::Sweep, view.global(Global::Recoveries), busy as u64);
         add(Point::Sweep, view.global(Global::SweepsWanted), 1);
+        view.doubt_accounts();
     }
 }
 
@@ -413,7 +415,9 @@ impl TierCache {
             return Err(CacheError::ReadOnly);
         }
         self.map().recover()?;
-        Ok(self.view().sweep_orphans()?)
+        let swept = self.view().sweep_orphans()?;
+        self.view().recount_accounts();
+        Ok(swept)
     }
 
     /// Its name was removed: those who have it go on, nobody else comes.

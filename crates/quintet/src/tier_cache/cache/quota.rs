@@ -1,49 +1,28 @@
 //! Quotas: who has how much in the cache, and what becomes of those who take more.
 //!
-//! Where a cache keeps accounts, each namespace has one under its number, behind them each process
-//! under that of its slot, and behind these lies one whose limits are those of every process.
+//! What [`accounts`](super::accounts) say decides (A1 to A3 there).
 //!
-//! | word of an account | |
-//! |---|---|
-//! | 0 | most entries, one on; 0: no limit |
-//! | 1 | most blocks, one on |
-//! | 2 | most inserts in a second, one on |
-//! | 3 | entries |
-//! | 4 | blocks |
-//! | 5 | 63..32 a second, 31..0 inserts in it |
-//! | 6 | entries that became suspects, ever |
-//!
-//! For each block a word says who pays for the entry that begins there ([`Payer`]); 0: nobody.
-//!
-//! **A1.** Who pays is written before an entry is linked, and taken away, by exchange, by whoever
-//! frees it: so it is accounted off once.
-//! **A2.** Counts are hints. Who is killed between a store and its count leaves them wrong; every
-//! orphan sweep counts anew, and so does maintenance every few seconds.
-//! **A3.** A quota refuses nothing. Who inserts faster than its limit has that very entry made a
-//! *suspect*; who has more than its limit, its oldest ones, as far as a look at a part of the cache
-//! shows them, until that is no longer so.
-//! **A4.** A suspect lies in the last tier, is found like any other entry, and is not counted any
+//! **Q1.** A quota refuses nothing. Who fills memory faster than its limit has that very entry made
+//! a *suspect*; who has more than its limit, its oldest ones, as far as a look at a part of the
+//! cache shows them, until that is no longer so.
+//! **Q2.** A suspect lies in the last tier, is found like any other entry, and is not counted any
 //! more. Whoever needs room takes suspects first, also in a cache with one tier. It stays a suspect
 //! until it leaves or is replaced.
-//! **A5.** A namespace pays for what was written in its present life: who clears or removes it has
-//! its account begin anew, and what was written before is accounted off its process only.
-//! **A6.** The work is the offender's: its own inserts look for what it has to lose.
+//! **Q3.** The work is the offender's: its own inserts look for what it has to lose.
 
 use super::TierCache;
-use super::block::Block;
+use super::accounts::{Payer, RATE, Who};
 use super::error::CacheError;
 use super::evict::Ring;
 use super::handle::Handle;
-use super::layout::ACCOUNT_WORDS;
 use super::members::Holding;
-use super::read::current;
 use super::spaces::{Namespace, Space};
-use super::view::{Age, Global, View};
+use super::view::{Age, View};
 use crate::region::shm::Segment;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tier_cache::memory::MAX_TIERS;
-use crate::tier_cache::step::{Point, add, exchange, store_hint};
-use crate::tier_cache::word::{Link, Owner, RecordState};
+use crate::tier_cache::step::{Point, exchange, store_hint};
+use crate::tier_cache::word::{Link, Owner};
 
 /// What somebody may have in a cache, and how fast it may fill it. Without a limit, whatever there
 /// is room for.
@@ -94,10 +73,6 @@ impl Quota {
     }
 }
 
-const ENTRIES: usize = 3;
-const BLOCKS: usize = 4;
-const RATE: usize = 5;
-const SUSPECTED: usize = 6;
 /// Words of payers that one look takes in, what it keeps of them, and the looks of one search.
 const STRETCH: usize = 1024;
 const KEPT: usize = 16;
@@ -108,159 +83,10 @@ const SUSPECTS_PER_SET: usize = 2;
 pub(super) const SUSPECTS: usize = MAX_TIERS;
 /// Who has looked for suspects in vain looks again at one call in so many.
 const VAIN_CALLS: usize = 64;
-/// Between two counts by maintenance.
+/// Between two counts of a handle.
 const AUDIT_MS: u64 = 10_000;
 
-/// Who pays for an entry: 63 it is a suspect, 62..47 namespace, 46..33 slot of the process and one,
-/// 32..20 its blocks, 19..0 the end of the incarnation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Payer(u64);
-
-const SUSPECT: u64 = 1 << 63;
-const INCARNATION: u64 = (1 << 20) - 1;
-
-impl Payer {
-    fn new(space: u32, process: Owner, blocks: usize) -> Self {
-        let slot = (process.slot() as u64).wrapping_add(1) & 0x3fff;
-        let whose = (space as u64 & 0xffff) << 47 | slot << 33;
-        Self(whose | code(blocks as u64) << 20 | process.incarnation() & INCARNATION)
-    }
-
-    fn is_suspect(self) -> bool {
-        self.0 & SUSPECT != 0
-    }
-
-    fn space(self) -> u32 {
-        (self.0 >> 47) as u32 & 0xffff
-    }
-
-    fn slot(self) -> usize {
-        ((self.0 >> 33) as usize & 0x3fff).wrapping_sub(1)
-    }
-
-    /// The entry counts for this process, not for an earlier one of its slot.
-    fn is_of(self, process: Owner) -> bool {
-        self.slot() == process.slot() && (self.0 ^ process.incarnation()) & INCARNATION == 0
-    }
-
-    fn blocks(self) -> u64 {
-        (self.0 >> 20 & 0xff) << (self.0 >> 28 & 0x1f)
-    }
-}
-
-/// A number of blocks in 13 bits: eight of them, and by how many they are shifted. Rounded up by
-/// less than a 127th.
-fn code(blocks: u64) -> u64 {
-    let blocks = blocks.clamp(1, 1 << 31);
-    let shift = 64u32.saturating_sub(blocks.leading_zeros()).saturating_sub(8) as u64;
-    let kept = blocks.div_ceil(1 << shift);
-    if kept < 256 { shift << 8 | kept } else { (shift + 1) << 8 | 128 }
-}
-
-/// Whose entries are too many.
-#[derive(Clone, Copy)]
-enum Who {
-    Space(u32),
-    Process(Owner),
-}
-
 impl<'a> View<'a> {
-    fn account(&self, number: usize) -> Option<&'a [AtomicU64]> {
-        let from = number.checked_mul(ACCOUNT_WORDS)?;
-        self.accounts.get(from..from.checked_add(ACCOUNT_WORDS)?)
-    }
-
-    /// Account and limits of a namespace or a process.
-    fn account_of(&self, who: Who) -> Option<(&'a [AtomicU64], &'a [AtomicU64])> {
-        let (spaces, processes) = (self.sizes.spaces as usize, self.sizes.processes as usize);
-        match who {
-            Who::Space(number) if (number as usize) < spaces => {
-                let account = self.account(number as usize)?;
-                Some((account, account))
-            }
-            Who::Process(process) if process.slot() < processes => {
-                Some((self.account(spaces + process.slot())?, self.account(spaces + processes)?))
-            }
-            _ => None,
-        }
-    }
-
-    /// The account of each process begins empty.
-    pub(super) fn open_account(&self, process: Owner) {
-        let account = self.account_of(Who::Process(process)).map_or(&[][..], |account| account.0);
-        account.iter().for_each(|word| store_hint(Point::Account, word, 0));
-    }
-
-    /// A namespace that is made has no limits yet.
-    pub(super) fn open_space_account(&self, number: u32) {
-        let account = self.account_of(Who::Space(number)).map_or(&[][..], |account| account.0);
-        account.iter().for_each(|word| store_hint(Point::Account, word, 0));
-    }
-
-    /// A1: who pays for the entry that begins here.
-    pub(super) fn set_payer(&self, block: u32, space: Space, process: Owner, blocks: usize) {
-        let payer = Payer::new(space.number(), process, blocks).0;
-        let payer = if Space::is_flight(space.number()) { 0 } else { payer };
-        if let Some(place) = self.payers.get(block as usize) {
-            store_hint(Point::Account, place, payer);
-        }
-    }
-
-    /// A1: nobody pays any more. `live`: it was counted.
-    #[cold]
-    pub(super) fn drop_payer(&self, block: u32, live: bool) {
-        let Some(place) = self.payers.get(block as usize) else { return };
-        let payer = loop {
-            // ORDERING: Relaxed: the exchange decides.
-            let seen = place.load(Ordering::Relaxed);
-            if seen == 0 || exchange(Point::Account, place, seen, 0) {
-                break Payer(seen);
-            }
-        };
-        match payer {
-            Payer(0) => {}
-            payer if payer.is_suspect() => {
-                _ = add(Point::Account, self.global(Global::Suspects), u64::MAX)
-            }
-            payer if live => self.book(payer, self.is_of_this_life(block), u64::MAX),
-            _ => {}
-        }
-    }
-
-    /// Books an entry on or off: `by` is 1 or -1. `of_space`: its namespace pays for it (A5).
-    fn book(&self, payer: Payer, of_space: bool, by: u64) {
-        let space = Some(Who::Space(payer.space())).filter(|_| of_space);
-        let space = space.and_then(|space| self.account_of(space));
-        let process = self.member(payer.slot()).filter(|process| payer.is_of(*process));
-        let process = process.and_then(|process| self.account_of(Who::Process(process)));
-        for (account, _) in [space, process].into_iter().flatten() {
-            add(Point::Account, &account[ENTRIES], by);
-            add(Point::Account, &account[BLOCKS], by.wrapping_mul(payer.blocks()));
-        }
-    }
-
-    /// The entry that begins here was written since its namespace was last cleared (A5). To be
-    /// asked before somebody may free it.
-    fn is_of_this_life(&self, block: u32) -> bool {
-        self.memory.record(block).is_ok_and(|record| {
-            let block = Block::of(record);
-            self.space_written_in(block, block.meta()).is_some()
-        })
-    }
-
-    /// A namespace was cleared or removed: it has nothing (A5).
-    pub(super) fn empty_space_account(&self, number: u32) {
-        if let Some((account, _)) = self.account_of(Who::Space(number)) {
-            [ENTRIES, BLOCKS].iter().for_each(|at| store_hint(Point::Account, &account[*at], 0));
-        }
-    }
-
-    /// Entries and blocks of an account, which may be behind (A2).
-    fn booked(account: &[AtomicU64]) -> [u64; 2] {
-        // ORDERING: Relaxed: hints.
-        [ENTRIES, BLOCKS].map(|at| (account[at].load(Ordering::Relaxed) as i64).max(0) as u64)
-    }
-
     fn limits(limits: &[AtomicU64]) -> [Option<u64>; 3] {
         // ORDERING: Relaxed: who sees a new limit late holds to the old one.
         [0, 1, 2].map(|at| limits[at].load(Ordering::Relaxed).checked_sub(1))
@@ -289,39 +115,6 @@ impl<'a> View<'a> {
                 return next as u32 as u64 > most;
             }
         }
-    }
-
-    /// Marks an entry as a suspect (A4). False if it is one, or is gone.
-    fn mark_suspect(&self, link: Link) -> bool {
-        let Some(place) = self.payers.get(link.record as usize) else { return false };
-        // ORDERING: Relaxed: the exchange decides. If the block is another entry's of the same
-        // payer by then, that is marked.
-        let payer = Payer(place.load(Ordering::Relaxed));
-        let lives = current(self, link)
-            .is_some_and(|record| record.state().state() == Some(RecordState::Live));
-        let of_space = self.is_of_this_life(link.record);
-        if payer.0 == 0
-            || payer.is_suspect()
-            || !lives
-            || !exchange(Point::Account, place, payer.0, payer.0 | SUSPECT)
-        {
-            return false;
-        }
-        add(Point::Account, self.global(Global::Suspects), 1);
-        self.book(payer, of_space, u64::MAX);
-        let process = self.member(payer.slot()).filter(|process| payer.is_of(*process));
-        for who in [Some(Who::Space(payer.space())), process.map(Who::Process)] {
-            if let Some((account, _)) = who.and_then(|who| self.account_of(who)) {
-                add(Point::Account, &account[SUSPECTED], 1);
-            }
-        }
-        true
-    }
-
-    fn suspects(&self) -> u64 {
-        // ORDERING: Relaxed: a hint.
-        let count = self.global(Global::Suspects).load(Ordering::Relaxed);
-        (count as i64).max(0) as u64
     }
 
     /// The oldest of those entries that are wanted, in the stretch from `hand` on, which moves on;
@@ -355,58 +148,6 @@ impl<'a> View<'a> {
         ring.add_entries(self, found[oldest..].iter().map(|(_, block)| *block));
     }
 
-    /// Counts everything anew (A2).
-    pub(super) fn recount_accounts(&self) {
-        if !self.sizes.quotas {
-            return;
-        }
-        let mut counts = vec![[0u64; 2]; self.accounts.len() / ACCOUNT_WORDS];
-        let mut suspects = 0;
-        let spaces = self.sizes.spaces as usize;
-        // ORDERING: Acquire; partner: the flush, which says so before the next life begins.
-        let flushed = self.global(Global::Flushed).load(Ordering::Acquire) != 0;
-        for (block, (payer, age)) in self.payers.iter().zip(self.ages).enumerate() {
-            // ORDERING: Relaxed: hints.
-            let payer = Payer(payer.load(Ordering::Relaxed));
-            if payer.0 == 0 || !Age(age.load(Ordering::Relaxed)).is_entry() {
-                continue;
-            }
-            if payer.is_suspect() {
-                suspects += 1;
-                continue;
-            }
-            let process = self.member(payer.slot()).filter(|process| payer.is_of(*process));
-            let process = process.map(|process| spaces + process.slot());
-            let space = Some(payer.space() as usize);
-            let space = space.filter(|_| !flushed || self.is_of_this_life(block as u32));
-            for number in [space, process].into_iter().flatten() {
-                if let Some([entries, blocks]) = counts.get_mut(number) {
-                    *entries += 1;
-                    *blocks += payer.blocks();
-                }
-            }
-        }
-        for (account, [entries, blocks]) in self.accounts.chunks_exact(ACCOUNT_WORDS).zip(counts) {
-            store_hint(Point::Account, &account[ENTRIES], entries);
-            store_hint(Point::Account, &account[BLOCKS], blocks);
-        }
-        store_hint(Point::Account, self.global(Global::Suspects), suspects);
-    }
-
-    fn holding(&self, who: Who) -> Option<Holding> {
-        let (account, _) = self.account_of(who)?;
-        let [entries, blocks] = Self::booked(account);
-        // ORDERING: Relaxed: a count.
-        let suspected = account[SUSPECTED].load(Ordering::Relaxed);
-        let bytes = blocks.saturating_mul(self.sizes.block_words as u64 * 8);
-        Some(Holding { entries, bytes, suspected })
-    }
-
-    /// What a process has in the cache, if accounts are kept.
-    pub(super) fn holding_of(&self, process: Owner) -> Option<Holding> {
-        self.holding(Who::Process(process))
-    }
-
     /// What a namespace has in the cache and may have, if accounts are kept.
     pub(super) fn account_of_space(&self, number: u32) -> Option<(Holding, Quota)> {
         let who = Who::Space(number);
@@ -437,16 +178,14 @@ impl<'a> View<'a> {
 }
 
 impl Handle<'_> {
-    /// After a set: it is booked, and who has too much now, or is too fast, loses by it (A3).
+    /// After an entry was placed: who has too much now, or is too fast, loses by it (Q1).
     #[inline(never)]
-    pub(super) fn charge(&mut self, link: Link, space: Space, blocks: usize) {
+    pub(super) fn charge(&mut self, link: Link, space: Space) {
         let view = self.view;
         if Space::is_flight(space.number()) {
             return;
         }
-        // Its block may be somebody else's by now: then that has been booked off.
-        let lives = view.generation_for(space).is_some();
-        view.book(Payer::new(space.number(), self.owner, blocks), lives, 1);
+        self.audit();
         let both = [Who::Space(space.number()), Who::Process(self.owner)];
         // Both count it.
         let fast = both.map(|who| view.is_too_fast(who));
@@ -464,7 +203,7 @@ impl Handle<'_> {
         }
     }
 
-    /// An entry becomes a suspect: it leaves first, and lies in the last tier (A4).
+    /// An entry becomes a suspect: it leaves first, and lies in the last tier (Q2).
     fn suspect(&mut self, link: Link) {
         if self.view.mark_suspect(link) {
             self.sink_to_the_last_tier(link);
@@ -499,7 +238,7 @@ impl Handle<'_> {
         ring.pop_current(view)
     }
 
-    /// The next suspect that is not shunned, if there is one within a few looks (A4).
+    /// The next suspect that is not shunned, if there is one within a few looks (Q2).
     pub(super) fn next_suspect(&mut self, shunned: &[u32]) -> Option<Link> {
         let view = self.view;
         if !view.sizes.quotas {
@@ -529,7 +268,7 @@ impl Handle<'_> {
 
     /// Everything was looked at in vain while so many suspects were known. Either others have just
     /// taken them, or somebody was killed before he could say so: that the next count puts right
-    /// (A2). Until the number changes, one call in many looks.
+    /// (`accounts` A2). Until the number changes, one call in many looks.
     fn looks_in_vain(&mut self, known: u64) -> bool {
         if self.vain_count != known {
             (self.vain_count, self.vain_looks) = (known, 0);
@@ -540,10 +279,13 @@ impl Handle<'_> {
         is_vain && self.vain_looks % VAIN_CALLS != 0
     }
 
-    /// Maintenance counts anew now and then (A2).
+    /// Counts anew where that is due (`accounts` A2).
     pub(super) fn audit(&mut self) {
+        if !self.view.sizes.quotas || self.view.doubts() == 0 {
+            return;
+        }
         let now = super::clock::monotonic_ms();
-        if self.view.sizes.quotas && now.wrapping_sub(self.audited) >= AUDIT_MS {
+        if now.wrapping_sub(self.audited) >= AUDIT_MS {
             self.audited = now;
             self.view.recount_accounts();
         }
@@ -626,23 +368,5 @@ impl TierCache {
     /// Entries beyond the quotas of whoever they belong to, as far as is known: they leave first.
     pub fn suspects(&self) -> u64 {
         self.view().suspects()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What a payer says is what it was told, up to the rounding of long entries.
-    #[test]
-    fn payers_say_what_they_were_told() {
-        for blocks in (1..2000).chain([4095, 4096, 4097, 65_535, 1 << 20, (1 << 23) + 1]) {
-            let payer = Payer::new(65_535, Owner::new(8191, 77), blocks);
-            assert_eq!((payer.space(), payer.slot()), (65_535, 8191));
-            assert!(payer.is_of(Owner::new(8191, 77)) && !payer.is_of(Owner::new(8191, 78)));
-            assert!(!payer.is_suspect() && Payer(payer.0 | SUSPECT).is_suspect());
-            let kept = payer.blocks() as usize;
-            assert!(kept >= blocks && kept - blocks <= blocks / 127, "{blocks}: {kept}");
-        }
     }
 }

@@ -90,7 +90,9 @@ impl View<'_> {
             }
         }
         self.recount_tiers();
-        self.recount_accounts();
+        if self.doubts() != 0 {
+            self.recount_accounts();
+        }
         add(Point::Sweep, self.global(Global::Sweeps), 1);
         add(Point::Sweep, self.global(Global::Orphans), swept.orphans);
         exchange(Point::Sweep, wanted, before, 0);

@@ -52,6 +52,10 @@ pub(super) enum Global {
     Cooling = 65,
     /// Entries of those who exceed their quotas, as far as is known: they leave first.
     Suspects = 66,
+    /// How often that changed.
+    SuspectChanges = 67,
+    /// How often accounts may have come to say something wrong since they were counted.
+    AccountsDue = 68,
     /// Of a cache with a store, in all processes: lookups it answered, lookups it did not, records
     /// it took, operations that failed.
     StoreHits = 96,

@@ -33,6 +33,8 @@ use crate::tier_cache::word::{InputHash, Link, Probe, RecordState};
 pub(super) struct Placed {
     pub(super) link: Link,
     pub(super) replaced: bool,
+    /// Entries that left their full window within it.
+    pub(super) forced: u32,
 }
 
 /// An entry to be placed.
@@ -89,15 +91,28 @@ impl<'c> Handle<'c> {
                         wait.pause()?;
                     }
                 }
-                (done, _) => {
-                    if need > 1 && matches!(done, Ok(Ok(_))) {
-                        self.view.count(self.inner.number, Count::Further, need as u64 - 1);
-                    }
-                    return done;
-                }
+                (Ok(Ok(placed)), out) => return Ok(Ok(self.is_placed(entry, need, placed, out))),
+                (done, _) => return done,
             }
         }
         Err(CacheError::Busy)
+    }
+
+    /// Counts what was placed, and charges it.
+    fn is_placed(
+        &mut self,
+        entry: Entry<'_>,
+        blocks: usize,
+        placed: Placed,
+        out: Option<Link>,
+    ) -> Placed {
+        if blocks > 1 {
+            self.view.count(self.inner.number, Count::Further, blocks as u64 - 1);
+        }
+        if self.view.sizes.quotas {
+            self.charge(placed.link, entry.space);
+        }
+        Placed { forced: out.is_some() as u32, ..placed }
     }
 
     /// Asks for what the operation will need: the bucket, the block it is going to fill, and then,
@@ -131,7 +146,7 @@ impl<'c> Handle<'c> {
                     let before = view.count(self.inner.number, Count::Insertions, 1);
                     view.count_insertion(before);
                 }
-                Ok(Ok(Placed { link: new, replaced }))
+                Ok(Ok(Placed { link: new, replaced, forced: 0 }))
             }
             Err(answer @ (MapError::Exists | MapError::NotFound)) => Ok(Err(answer)),
             Err(error) => Err(error.into()),
@@ -195,6 +210,9 @@ impl<'c> Handle<'c> {
         view.memory.seat(seat)?.set_new(head);
         let Some(record) = view.take_head(seat, first, word) else { return Ok(None) };
         self.inner.frame.new = Some(head);
+        if view.sizes.quotas {
+            view.forget_payer(first);
+        }
         if self.stores {
             view.clear_version(head);
         }
@@ -221,7 +239,8 @@ impl<'c> Handle<'c> {
         let order = view.order_of_new(of_value.then_some(entry.input), tick);
         view.set_age(first, order, entry.expiry, 0);
         if view.sizes.quotas {
-            view.set_payer(first, entry.space, self.owner, self.blocks.len());
+            let of = (entry.space, generation);
+            view.set_payer(first, of, self.owner, self.blocks.len());
         }
         Ok(Some(head))
     }

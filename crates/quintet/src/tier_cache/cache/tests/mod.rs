@@ -3,6 +3,8 @@
 mod basic;
 mod churn;
 mod crashes;
+#[cfg(feature = "lmdb")]
+mod crowds;
 mod demand;
 mod flights;
 mod format;

@@ -115,6 +115,8 @@ fn child() {
         "count" => super::members::work(&cache),
         "serve" => super::members::serve(&cache, words[2]),
         "attack" => super::quotas::attack(&cache),
+        #[cfg(feature = "lmdb")]
+        "crowd" => super::crowds::join(&cache, number(2)),
         "flood" => super::quotas::flood(&cache),
         "fork" => fork_in_child(&cache),
         "maintain" => {

@@ -6,6 +6,7 @@ use super::quotas::{arena, handle_in, held, hit_ratio, of, with_quotas};
 use super::world::{small, tiny_of};
 use crate::sync::Ordering;
 use crate::tier_cache::cache::*;
+use crate::tier_cache::step::{Fate, with_fate};
 use quintet_testkit::Rng;
 use quintet_testkit::crash::Child;
 
@@ -343,4 +344,119 @@ fn suspects_leave_to_the_store() {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     }
+}
+
+/// What somebody has is what a count of all entries says, and is told before and after it.
+pub(super) fn is_exact(cache: &TierCache, when: &str) {
+    let told = || {
+        let spaces: Vec<_> = cache.namespace_stats().iter().map(|space| space.holds).collect();
+        (spaces, cache.processes().iter().map(|process| process.holds).collect::<Vec<_>>())
+    };
+    let (before, suspects) = (told(), cache.suspects());
+    cache.recover().unwrap();
+    assert_eq!((before, suspects), (told(), cache.suspects()), "{when}");
+}
+
+/// Whatever comes into memory for somebody is in his account: also what a lookup finds in the store
+/// and keeps, the mark of a removal, and the mark that a key is nowhere.
+#[cfg(feature = "lmdb")]
+#[test]
+fn everything_over_a_store_is_charged() {
+    for tiers in [1, 3] {
+        let dir = super::stored::Dir::new(&format!("charged-{tiers}"));
+        let builder = dir.builder().keep_found().keep_absent();
+        let cache = builder.quotas().tiers(tiers).create_sealed().unwrap();
+        let mut loud = handle_in(&cache, "loud");
+        fill(&mut loud, 0..100);
+        is_exact(&cache, "inserted");
+        (0..30u32).for_each(|number| assert!(loud.remove(number.to_string()).unwrap()));
+        is_exact(&cache, "removed");
+        super::stored::empty(&mut loud);
+        assert_eq!(held(&cache, "loud"), 0, "everything has left");
+        (30..80u32).for_each(|number| _ = loud.get(number.to_string()).unwrap().unwrap());
+        is_exact(&cache, "found in the store, and kept");
+        assert_eq!(held(&cache, "loud"), 50);
+        (200..220u32).for_each(|number| assert!(loud.get(number.to_string()).unwrap().is_none()));
+        is_exact(&cache, "nowhere");
+        assert_eq!(held(&cache, "loud"), 70);
+        let later = Some(std::time::Duration::from_secs(100));
+        (30..40u32).for_each(|number| assert!(loud.touch(number.to_string(), later).unwrap()));
+        assert_eq!(loud.pop("41").unwrap().as_deref(), Some(&b"x"[..]));
+        is_exact(&cache, "touched and taken");
+        // Who asks too much is held to his quota like who inserts too much.
+        limit(&cache, "loud", Quota::default().entries(20));
+        super::stored::empty(&mut loud);
+        (42..100u32).for_each(|number| _ = loud.get(number.to_string()).unwrap().unwrap());
+        assert_eq!((held(&cache, "loud"), cache.suspects()), (20, 38), "{tiers}");
+        is_exact(&cache, "held to a quota");
+    }
+}
+
+/// A namespace that is cleared in the midst of an insert has nothing of it: at every store.
+#[test]
+fn cleared_in_the_midst_of_an_insert() {
+    let mut points = 0;
+    for at in 0.. {
+        let cache = with_quotas(3, 200);
+        let mut loud = handle_in(&cache, "loud");
+        fill(&mut loud, 0..10);
+        let space = cache.namespace("loud").unwrap();
+        let mut step = 0;
+        let mut clear = |_| {
+            if step == at {
+                cache.clear_namespace(space).unwrap();
+            }
+            step += 1;
+        };
+        with_fate(Fate::Each, Some(&mut clear), || loud.insert("new", [1; 300]).unwrap());
+        if step <= at {
+            break;
+        }
+        points += 1;
+        // Whoever comes next puts right what the meeting left.
+        loud.insert("next", "x").unwrap();
+        is_exact(&cache, &format!("cleared at {at}"));
+    }
+    assert!(points > 30, "{points}");
+}
+
+/// Counting anew while others work does no harm: what is known then is not further from the truth
+/// than a few entries that somebody had in hand.
+#[test]
+fn counting_anew_beside_others() {
+    let builder = small().capacity(4 << 20).quotas().tiers(3);
+    let cache = builder.create_sealed().unwrap();
+    limit(&cache, "a", Quota::default().entries(3000));
+    limit(&cache, "b", Quota::default());
+    let done = crate::sync::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let work = |name: &'static str| {
+            let cache = &cache;
+            scope.spawn(move || {
+                let mut random = Rng::with_seed(name.len() as u64);
+                let mut handle = handle_in(cache, name);
+                for _ in 0..60_000 {
+                    let key = random.u32(..9000).to_string();
+                    match random.u32(..4) {
+                        0 => _ = handle.remove(&key).unwrap(),
+                        _ => _ = handle.insert(&key, vec![3; random.usize(..300)]).unwrap(),
+                    }
+                }
+            })
+        };
+        let threads = [work("a"), work("a"), work("b")];
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                cache.view().recount_accounts();
+            }
+        });
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        done.store(true, Ordering::Relaxed);
+    });
+    let told = || [held(&cache, "a"), held(&cache, "b"), cache.suspects()];
+    let before = told();
+    cache.recover().unwrap();
+    let off = told().iter().zip(before).map(|(truth, told)| truth.abs_diff(told)).max();
+    println!("{before:?} told, {:?} there", told());
+    assert!(off.unwrap() <= 8, "{before:?} told, {:?} there", told());
 }

@@ -18,7 +18,7 @@ impl Dir {
         Self(path)
     }
 
-    fn address(&self) -> String {
+    pub(super) fn address(&self) -> String {
         format!("lmdb:{}?size=64MiB&sync=none", self.0.display())
     }
 
