@@ -48,7 +48,8 @@ pub struct Handle<'c> {
     /// Entries of a namespace and of this process that may have to become suspects.
     pub(super) offenders: [Ring; 2],
     pub(super) quota_hand: usize,
-    /// Looks for suspects since the last that found one, and how many were known at the first of them.
+    /// Looks for suspects since the last that found one, and how many were known at the first of
+    /// them.
     pub(super) vain_looks: usize,
     pub(super) vain_count: u64,
     /// When this handle last counted the accounts anew.
