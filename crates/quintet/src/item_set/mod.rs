@@ -161,7 +161,8 @@ use std::sync::Arc;
 /// # Memory
 ///
 /// Per item 27 to 54 bytes, besides the item: places of 19 bytes, of which 0.35 to 0.7 are filled
-/// while the set grows, and half as many below 8,600 items. Churn at constant size keeps memory flat, and removing gives it back. A
+/// while the set grows, and half as many below 8,600 items. Churn at constant size keeps memory
+/// flat, and removing gives it back. A
 /// reader that sleeps holds back what was there when it fell asleep; one that iterates, or a quiet
 /// handle that never comes to a quiet point, holds back all that is removed meanwhile
 /// ([`ItemSetStats`] shows it).

@@ -8,10 +8,10 @@
 //! A mapped piece that was given back reads as nothing at all: the caller guarantees that no reader
 //! is left.
 //! **G4.** A request that cannot be met is an error value; nothing is left behind.
-//! **G5.** A block of the global allocator that takes many pages is asked for with an alignment that
-//! every block has, and the slots are moved to theirs inside of it: only such blocks come as zeroes
-//! where the system has just cleared them. Others are cleared once more, and that touches all their
-//! pages at once.
+//! **G5.** A block of the global allocator that takes many pages is asked for with an alignment
+//! that every block has, and the slots are moved to theirs inside of it: only such blocks come as
+//! zeroes where the system has just cleared them. Others are cleared once more, and that touches
+//! all their pages at once.
 //!
 //! Under loom atomics are no plain bytes: every slot is built by `T::zeroed()`.
 
