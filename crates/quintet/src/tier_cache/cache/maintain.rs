@@ -140,7 +140,7 @@ impl Handle<'_> {
     }
 
     /// One round of what these roles are about.
-    fn serve(&mut self, roles: Roles) -> Result<Maintained, CacheError> {
+    pub(super) fn serve(&mut self, roles: Roles) -> Result<Maintained, CacheError> {
         self.inner.begin_read()?;
         let mut done = Maintained::default();
         self.view.mark_time();

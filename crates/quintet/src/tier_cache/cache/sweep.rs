@@ -186,15 +186,37 @@ impl Handle<'_> {
     /// many.
     pub(super) fn expire(&mut self, most: usize) -> Result<usize, CacheError> {
         let view = self.view;
-        let blocks = view.sizes.blocks as usize;
-        let whole = most >= blocks;
+        let whole = most >= view.sizes.blocks as usize;
+        let flushed = view.global(Global::Flushed);
+        // ORDERING: Acquire; partner: the flush.
+        let before = flushed.load(Ordering::Acquire);
         if whole {
             // Whatever is added from here on sets them anew.
-            store(Point::Sweep, view.global(Global::Flushed), 0);
+            store(Point::Sweep, flushed, 0);
             store(Point::Sweep, view.global(Global::Earliest), 0);
         }
-        let mut taken = 0;
-        let mut outlived = Vec::new();
+        let mut stayed = 0;
+        let taken = self.take_outlived(most, whole, &mut stayed);
+        if whole && (stayed > 0 || taken.is_err()) {
+            // Somebody held it, or the store did not take it: the next round looks again.
+            if before != 0 {
+                store(Point::Sweep, flushed, before);
+            }
+            view.lower_earliest(Age::new(0, 1));
+        }
+        taken
+    }
+
+    /// `stayed`: how many could not be taken just now.
+    fn take_outlived(
+        &mut self,
+        most: usize,
+        whole: bool,
+        stayed: &mut usize,
+    ) -> Result<usize, CacheError> {
+        let view = self.view;
+        let blocks = view.sizes.blocks as usize;
+        let (mut taken, mut outlived) = (0, Vec::new());
         for _ in 0..most.min(blocks) {
             let index = self.expiry_hand % blocks;
             self.expiry_hand = (index + 1) % blocks;
@@ -205,13 +227,16 @@ impl Handle<'_> {
             }
             match view.outlived_at(index as u32) {
                 Some(link) if self.stores => outlived.push(link),
-                Some(link) => taken += self.evict(link)? as usize,
+                Some(link) if self.evict(link)? => taken += 1,
+                Some(_) => *stayed += 1,
                 None if whole => self.note_deadline(age),
                 None => {}
             }
         }
         for links in outlived.chunks(64) {
-            taken += self.put_away(links, super::stats::Count::Expired, &mut Vec::new())?;
+            let left = self.put_away(links, super::stats::Count::Expired, &mut Vec::new())?;
+            taken += left;
+            *stayed += links.len().saturating_sub(left);
         }
         Ok(taken)
     }

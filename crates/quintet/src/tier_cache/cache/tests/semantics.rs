@@ -2,6 +2,7 @@
 
 use super::world::{advance, small, tiny, tiny_of};
 use crate::tier_cache::cache::*;
+use crate::tier_cache::step::{Fate, with_fate};
 use std::time::Duration;
 
 const SECOND: Option<Duration> = Some(Duration::from_secs(1));
@@ -286,4 +287,27 @@ fn warm_restart() {
     drop(handle);
     assert_eq!(cache.check().unwrap().entries, 500);
     TierCache::unlink(&place).unwrap();
+}
+
+/// An entry whose bucket somebody held when maintenance came for it is taken in a later round.
+#[test]
+fn what_was_held_when_it_expired_is_taken_later() {
+    let cache = tiny_of(small(), 64);
+    let (mut handle, mut other) = (cache.handle().unwrap(), cache.handle().unwrap());
+    handle.insert_for("mortal", "x", Some(Duration::from_secs(1))).unwrap();
+    let bucket = |key: &str| cache.view().input(handle.space, key.as_bytes()).bucket();
+    let its = bucket("mortal");
+    let neighbour = (0..).map(|n: u32| n.to_string()).find(|key| bucket(key) == its).unwrap();
+    advance(&cache, 5_000);
+    let mut met = false;
+    let mut come = |_| {
+        if !met && cache.view().memory.control(its).owner().is_some() {
+            met = true;
+            other.maintain().unwrap();
+        }
+    };
+    with_fate(Fate::Each, Some(&mut come), || handle.insert(&neighbour, "y").unwrap());
+    assert!(met && cache.len() == 2, "it is held");
+    assert_eq!(other.maintain().unwrap().expired, 1);
+    assert_eq!(cache.len(), 1);
 }

@@ -223,3 +223,22 @@ fn what_a_drop_overtook_is_refused() {
     assert!(handle.drop_oldest(1).unwrap());
     assert_eq!(handle.get("a").unwrap(), None);
 }
+
+/// What expired while the store was away leaves when it is back.
+#[test]
+fn what_expired_while_the_store_was_away_leaves_later() {
+    let dir = Dir::new("expired-away");
+    let (cache, script) = scripted(&dir);
+    let mut handle = cache.handle().unwrap();
+    handle.insert_for("a", "1", Some(Duration::from_secs(1))).unwrap();
+    advance(cache, 5_000);
+    script.during(|what| match what {
+        "put" => Err(StoreError::Late),
+        _ => Ok(()),
+    });
+    assert!(matches!(handle.maintain(), Err(CacheError::Store(_))));
+    script.during(|_| Ok(()));
+    advance(cache, 5_000);
+    assert_eq!(handle.maintain().unwrap().expired, 1);
+    assert_eq!(cache.len(), 0);
+}
