@@ -10,6 +10,104 @@
 //! | a set that only grows | [`SeenSet`] | every record gets an id once; all threads help to grow it |
 //! | a cache that several processes share | [`TierCache`] | LRU in shared memory that survives `kill -9` of any process |
 //!
+//! # First steps
+//!
+//! Begin with the table itself; the other ways in are for later. [`HashMap`], for any keys and
+//! values:
+//!
+//! ```
+//! use quintet::HashMap;
+//!
+//! let ages = HashMap::<String, u32>::new();
+//! ages.insert("ada".to_string(), 36); // from any thread
+//! ages.update("ada", |age| age + 1);
+//! assert_eq!(ages.get("ada").as_deref(), Some(&37));
+//! ```
+//!
+//! [`WordMap`], for numbers:
+//!
+//! ```
+//! use quintet::WordMap;
+//!
+//! let visits = WordMap::<u64, u64>::new();
+//! visits.fetch_add(7, 1);
+//! visits.fetch_add(7, 1);
+//! assert_eq!(visits.get(7), Some(2));
+//! ```
+//!
+//! [`CopyMap`], for small plain data:
+//!
+//! ```
+//! use quintet::CopyMap;
+//!
+//! let places = CopyMap::<u64, [f64; 2]>::new();
+//! places.insert(7, [52.5, 13.4]);
+//! assert_eq!(places.get(&7), Some([52.5, 13.4]));
+//! ```
+//!
+//! [`ItemSet`], for records that carry their key:
+//!
+//! ```
+//! use quintet::{ItemSet, item_set::Keyed};
+//!
+//! struct User {
+//!     name: String,
+//!     age: u32,
+//! }
+//!
+//! impl Keyed for User {
+//!     type Key = String;
+//!     fn key(&self) -> &String {
+//!         &self.name
+//!     }
+//! }
+//!
+//! let users = ItemSet::<Box<User>>::new();
+//! users.insert(User { name: "ada".to_string(), age: 36 });
+//! assert_eq!(users.get("ada").unwrap().age, 36);
+//! ```
+//!
+//! [`TwinMap`], for what is read all the time:
+//!
+//! ```
+//! use quintet::TwinMap;
+//!
+//! static SETTINGS: TwinMap<&str, u32> = TwinMap::new();
+//!
+//! SETTINGS.replace_all([("threads", 8), ("depth", 3)]); // at one moment
+//! assert_eq!(SETTINGS.get("depth").as_deref(), Some(&3));
+//! ```
+//!
+//! [`SeenSet`], for what only grows:
+//!
+//! ```
+//! use quintet::SeenSet;
+//!
+//! let words = SeenSet::<String>::new();
+//! let tea = words.insert("tea");
+//! assert!(tea.is_new() && !words.insert("tea").is_new());
+//! assert_eq!(words.get(tea.id()).unwrap(), "tea");
+//! ```
+//!
+//! [`TierCache`], for several processes, with the feature `shm`:
+//!
+//! ```
+//! # #[cfg(not(feature = "shm"))]
+//! # fn main() {}
+//! # #[cfg(feature = "shm")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use quintet::cache::{Place, TierCache};
+//!
+//! let place = Place::Name(format!("pages-{}", std::process::id()));
+//! let cache = TierCache::builder().capacity(1 << 20).create(&place)?;
+//! let other = TierCache::attach(&place)?; // in any process
+//! cache.insert("home", "<h1>Welcome</h1>")?;
+//! assert_eq!(other.get("home")?.as_deref(), Some(&b"<h1>Welcome</h1>"[..]));
+//! TierCache::unlink(&place)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Promises
 //!
 //! For every table, and tested:
@@ -39,15 +137,15 @@
 //! use quintet::WordMap;
 //!
 //! let visits = WordMap::new();
-//! visits.insert("home".len() as u64, 1u64); // on the table itself, from any thread
-//! visits.update(4, |count| count + 1);
-//! assert_eq!(visits.get(4), Some(2));
+//! visits.insert(7, 1); // on the table itself, from any thread
+//! visits.update(7, |count| count + 1);
+//! assert_eq!(visits.get(7), Some(2));
 //!
 //! let handle = visits.handle(); // for a hot loop: a seat of one's own
 //! (0..1000).for_each(|_| {
-//!     handle.fetch_add(4, 1);
+//!     handle.fetch_add(7, 1);
 //! });
-//! assert_eq!(visits.pin().get(4), Some(1002)); // for several operations in a row
+//! assert_eq!(visits.pin().get(7), Some(1002)); // for several operations in a row
 //! ```
 
 // Each table uses its share of the rooms below: only all of them together use everything.

@@ -35,6 +35,12 @@ macro_rules! reads {
 
             /// The value of `key`, with its key: [`get`](Self::get) by the name that std has for
             /// it.
+            ///
+            /// ```
+            /// let ages = quintet::HashMap::from([("ada".to_string(), 36)]);
+            /// let entry = ages.get_key_value("ada").unwrap();
+            /// assert_eq!((entry.key().as_str(), *entry), ("ada", 36));
+            /// ```
             #[inline]
             pub fn get_key_value<Q>(&self, key: &Q) -> Option<Ref<'_, K, V>>
             where
@@ -44,6 +50,12 @@ macro_rules! reads {
             }
 
             /// A clone of the value of `key`, which holds nothing back.
+            ///
+            /// ```
+            /// let ages = quintet::HashMap::from([("ada", 36)]);
+            /// assert_eq!(ages.get_cloned("ada"), Some(36));
+            /// assert_eq!(ages.get_cloned("bob"), None);
+            /// ```
             #[inline]
             pub fn get_cloned<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> Option<V>
             where
@@ -71,6 +83,11 @@ macro_rules! reads {
             }
 
             /// True if there is a value of `key`.
+            ///
+            /// ```
+            /// let ages = quintet::HashMap::from([("ada", 36)]);
+            /// assert!(ages.contains_key("ada") && !ages.contains_key("bob"));
+            /// ```
             #[inline]
             pub fn contains_key<Q: ?Sized + Hash + Equivalent<K>>(&self, key: &Q) -> bool {
                 self.inner().contains(key)
@@ -102,6 +119,13 @@ macro_rules! reads {
 
             /// Looks for many keys at once: `found[i]` tells whether there is a value of the key
             /// that comes as number `i`. See [`get_many`](Self::get_many).
+            ///
+            /// ```
+            /// let prices = quintet::HashMap::from([("apple", 3), ("pear", 4)]);
+            /// let mut found = [false; 3];
+            /// prices.contains_many(["pear", "plum", "apple"], &mut found);
+            /// assert_eq!(found, [true, false, true]);
+            /// ```
             ///
             /// # Panics
             /// If there are not as many places as keys.
@@ -135,16 +159,33 @@ macro_rules! reads {
             /// the walk goes on in the table it began with, and may show what was removed since.
             ///
             /// While the iterator lives everything that is removed is held back.
+            ///
+            /// ```
+            /// let ages = quintet::HashMap::from([("ada", 36), ("bob", 40)]);
+            /// assert_eq!(ages.iter_exact().map(|age| *age).sum::<i32>(), 76);
+            /// ```
             pub fn iter_exact(&self) -> Refs<'_, K, V> {
                 Refs(item_set::Refs::new(self.inner(), true))
             }
 
             /// The keys, as [`iter`](Self::iter) sees them.
+            ///
+            /// ```
+            /// let ages = quintet::HashMap::from([("ada", 36), ("bob", 40)]);
+            /// let mut names: Vec<_> = ages.keys().map(|name| *name).collect();
+            /// names.sort();
+            /// assert_eq!(names, ["ada", "bob"]);
+            /// ```
             pub fn keys(&self) -> KeyRefs<'_, K, V> {
                 KeyRefs(self.iter())
             }
 
             /// The values, as [`iter`](Self::iter) sees them.
+            ///
+            /// ```
+            /// let ages = quintet::HashMap::from([("ada", 36), ("bob", 40)]);
+            /// assert_eq!(ages.values().map(|age| *age).sum::<i32>(), 76);
+            /// ```
             pub fn values(&self) -> ValueRefs<'_, K, V> {
                 ValueRefs(self.iter())
             }
@@ -160,6 +201,13 @@ macro_rules! writes {
             /// Stores a value, and its key with it. Returns the entry it replaces, which the map
             /// drops when nobody can refer to it any more.
             ///
+            /// ```
+            /// let ages = quintet::HashMap::new();
+            /// assert!(ages.insert("ada", 36).is_none());
+            /// assert_eq!(ages.insert("ada", 37).as_deref(), Some(&36));
+            /// assert_eq!(ages.get("ada").as_deref(), Some(&37));
+            /// ```
+            ///
             /// # Panics
             /// If a larger table is needed and memory for it cannot be had, as all that store: see
             /// `fallible`.
@@ -171,12 +219,25 @@ macro_rules! writes {
 
             /// Stores a value only if there is none of its key. Otherwise returns the one that is
             /// there, and hands this one back.
+            ///
+            /// ```
+            /// let owners = quintet::HashMap::new();
+            /// assert!(owners.insert_new("seat 1", "ada").is_ok());
+            /// let rejected = owners.insert_new("seat 1", "bob").unwrap_err();
+            /// assert_eq!((*rejected.current, rejected.value), ("ada", "bob"));
+            /// ```
             #[doc(alias = "try_insert")]
             pub fn insert_new(&self, key: K, value: V) -> Result<(), Rejected<Ref<'_, K, V>, V>> {
                 expect(self.fallible().insert_new(key, value))
             }
 
             /// The value of `key`; this one, if there was none.
+            ///
+            /// ```
+            /// let owners = quintet::HashMap::new();
+            /// assert_eq!(*owners.get_or_insert("seat 1", "ada"), "ada");
+            /// assert_eq!(*owners.get_or_insert("seat 1", "bob"), "ada"); // she stays
+            /// ```
             pub fn get_or_insert(&self, key: K, value: V) -> Ref<'_, K, V> {
                 expect(self.fallible().get_or_insert(key, value))
             }
@@ -186,6 +247,12 @@ macro_rules! writes {
             /// key first, that one is returned and the one just made is dropped. Several threads
             /// may run `make` for one key at once: nobody waits for anybody's. Where that is too
             /// dear, [`get_or_compute`](Self::get_or_compute) has one maker.
+            ///
+            /// ```
+            /// let lengths = quintet::HashMap::new();
+            /// assert_eq!(*lengths.get_or_insert_with("tree", || "tree".len()), 4);
+            /// assert_eq!(*lengths.get_or_insert_with("tree", || unreachable!("it is there")), 4);
+            /// ```
             #[doc(alias = "or_insert_with")]
             pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Ref<'_, K, V> {
                 expect(self.fallible().get_or_insert_with(key, make))
@@ -222,6 +289,12 @@ macro_rules! writes {
 
             /// [`update`](Self::update)s the value of `key`; stores this one, if there is none.
             /// Returns the new one.
+            ///
+            /// ```
+            /// let visits = quintet::HashMap::new();
+            /// assert_eq!(*visits.update_or_insert("home", |count| count + 1, 1), 1);
+            /// assert_eq!(*visits.update_or_insert("home", |count| count + 1, 1), 2);
+            /// ```
             #[doc(alias = "and_modify")]
             pub fn update_or_insert(
                 &self,
@@ -234,6 +307,15 @@ macro_rules! writes {
 
             /// [`update`](Self::update)s the value of `key`; stores the one that `make` returns, if
             /// there is none. Returns the new one. `make` runs once at most.
+            ///
+            /// ```
+            /// let words = quintet::HashMap::new();
+            /// for word in ["tea", "tree", "life"] {
+            ///     let more = |list: &String| format!("{list}, {word}");
+            ///     words.update_or_insert_with(word.len(), more, || word.to_string());
+            /// }
+            /// assert_eq!(*words.get(&4).unwrap(), "tree, life");
+            /// ```
             pub fn update_or_insert_with(
                 &self,
                 key: K,
@@ -275,6 +357,13 @@ macro_rules! writes {
             /// returns that. Otherwise returns what is there, and hands `new` back.
             ///
             /// The values are compared with no lock held.
+            ///
+            /// ```
+            /// let owners = quintet::HashMap::from([("seat 1", "ada")]);
+            /// assert!(owners.compare_exchange("seat 1", &"ada", "bob").is_ok());
+            /// let rejected = owners.compare_exchange("seat 1", &"ada", "eve").unwrap_err();
+            /// assert_eq!(rejected.current.as_deref(), Some(&"bob"));
+            /// ```
             #[doc(alias = "compare_and_swap")]
             #[allow(clippy::type_complexity)] // one shape for all tables
             pub fn compare_exchange<Q>(
@@ -310,12 +399,24 @@ macro_rules! writes {
 
             /// [Inserts](Self::insert) many entries, their waits for memory overlapped; returns how
             /// many keys were new.
+            ///
+            /// ```
+            /// let squares = quintet::HashMap::from([(1, 1)]);
+            /// assert_eq!(squares.insert_many((0..10).map(|n| (n, n * n))), 9);
+            /// assert_eq!(squares.get_cloned(&5), Some(25));
+            /// ```
             pub fn insert_many(&self, entries: impl IntoIterator<Item = (K, V)>) -> usize {
                 expect(self.fallible().insert_many(entries))
             }
 
             /// Makes room for `additional` more entries at once, so that they can be stored without
             /// growth.
+            ///
+            /// ```
+            /// let ages = quintet::HashMap::from([("ada", 36)]);
+            /// ages.reserve(1000);
+            /// assert!(ages.capacity() >= 1001);
+            /// ```
             ///
             /// # Panics
             /// If the memory cannot be had.
@@ -324,6 +425,13 @@ macro_rules! writes {
             }
 
             /// Makes room for `additional` more entries at once, or says why that cannot be.
+            ///
+            /// ```
+            /// let ages = quintet::HashMap::from([("ada", 36)]);
+            /// ages.try_reserve(1000)?;
+            /// assert!(ages.capacity() >= 1001);
+            /// # Ok::<(), quintet::AllocError>(())
+            /// ```
             pub fn try_reserve(&self, additional: usize) -> Result<(), AllocError> {
                 self.inner().try_reserve(additional)
             }
@@ -449,6 +557,12 @@ macro_rules! removals {
         impl<K: Key, V: Value, S: BuildHasher> $way {
             /// Removes the entry of `key`, and returns it. The map drops it when nobody can refer
             /// to it any more.
+            ///
+            /// ```
+            /// let ages = quintet::HashMap::from([("ada", 36)]);
+            /// assert_eq!(ages.remove("ada").as_deref(), Some(&36));
+            /// assert!(ages.remove("ada").is_none());
+            /// ```
             #[inline]
             pub fn remove<Q>(&self, key: &Q) -> Option<Ref<'_, K, V>>
             where
@@ -459,6 +573,12 @@ macro_rules! removals {
 
             /// Removes the entry of `key`, and returns it: [`remove`](Self::remove) by the name
             /// that std has for it.
+            ///
+            /// ```
+            /// let ages = quintet::HashMap::from([("ada", 36)]);
+            /// let entry = ages.remove_entry("ada").unwrap();
+            /// assert_eq!((*entry.key(), *entry), ("ada", 36));
+            /// ```
             pub fn remove_entry<Q>(&self, key: &Q) -> Option<Ref<'_, K, V>>
             where
                 Q: ?Sized + Hash + Equivalent<K>,
@@ -488,6 +608,13 @@ macro_rules! removals {
             /// Removes the entry of `key` if the closure agrees to that very value: `Ok` of what
             /// was removed, or of nothing if there was none, `Err` of what stays. The closure runs
             /// with no lock held, and may run more than once.
+            ///
+            /// ```
+            /// let stock = quintet::HashMap::from([("apple", 0), ("pear", 5)]);
+            /// assert!(stock.remove_if("apple", |left| *left == 0).unwrap().is_some());
+            /// assert_eq!(*stock.remove_if("pear", |left| *left == 0).unwrap_err(), 5);
+            /// assert!(stock.remove_if("plum", |left| *left == 0).unwrap().is_none());
+            /// ```
             pub fn remove_if<Q>(
                 &self,
                 key: &Q,
@@ -501,17 +628,35 @@ macro_rules! removals {
 
             /// Removes the entries for which `keep` says no; each one that it has said no to, if it
             /// is still the one in the map. `keep` runs with no lock held.
+            ///
+            /// ```
+            /// let stock = quintet::HashMap::from([("apple", 0), ("pear", 5)]);
+            /// stock.retain(|_, left| *left > 0);
+            /// assert!(stock.contains_key("pear") && stock.len() == 1);
+            /// ```
             pub fn retain(&self, mut keep: impl FnMut(&K, &V) -> bool) {
                 self.inner().retain(|pair| keep(&pair.key, &pair.value));
             }
 
             /// Removes the entries that are there now.
+            ///
+            /// ```
+            /// let ages = quintet::HashMap::from([("ada", 36), ("bob", 40)]);
+            /// ages.clear();
+            /// assert!(ages.is_empty());
+            /// ```
             pub fn clear(&self) {
                 self.inner().clear();
             }
 
             /// Removes the entries that are there now, and shows them. What the iterator has not
             /// come to is removed when it is dropped.
+            ///
+            /// ```
+            /// let pending = quintet::HashMap::from([("ada", 10), ("bob", 20)]);
+            /// let sum: i32 = pending.drain().map(|amount| *amount).sum();
+            /// assert_eq!((sum, pending.len()), (30, 0));
+            /// ```
             pub fn drain(&self) -> DrainRefs<'_, K, V, S> {
                 DrainRefs(item_set::DrainRefs::new(self.inner(), self.inner()))
             }
@@ -534,6 +679,12 @@ macro_rules! removals {
 
             /// [Removes](Self::remove) the entries of many keys, their waits for memory overlapped;
             /// returns how many were there.
+            ///
+            /// ```
+            /// let ages = quintet::HashMap::from([("ada", 36), ("bob", 40)]);
+            /// assert_eq!(ages.remove_many(["ada", "eve"]), 1);
+            /// assert_eq!(ages.len(), 1);
+            /// ```
             pub fn remove_many<'k, Q>(&self, keys: impl IntoIterator<Item = &'k Q>) -> usize
             where
                 Q: ?Sized + Hash + Equivalent<K> + 'k,
@@ -542,6 +693,14 @@ macro_rules! removals {
             }
 
             /// Moves to the smallest table that holds what is there.
+            ///
+            /// ```
+            /// let squares: quintet::HashMap<u64, u64> = (0..10_000).map(|n| (n, n * n)).collect();
+            /// squares.retain(|n, _| *n < 10);
+            /// let before = squares.capacity();
+            /// squares.shrink_to_fit();
+            /// assert!(squares.capacity() < before && squares.len() == 10);
+            /// ```
             pub fn shrink_to_fit(&self) {
                 self.inner().shrink_to_fit();
             }
@@ -555,22 +714,44 @@ macro_rules! figures {
         /// # Figures
         impl<K: Key, V: Value, S, $($($more)*)?> $way {
             /// Entries. Exact when nobody writes; otherwise an estimate.
+            ///
+            /// ```
+            /// let ages = quintet::HashMap::from([("ada", 36), ("bob", 40)]);
+            /// assert_eq!(ages.len(), 2);
+            /// ```
             pub fn len(&self) -> usize {
                 let $own = self;
                 $map.pairs.len()
             }
 
             /// True if there are no entries, with the exactness of [`len`](Self::len).
+            ///
+            /// ```
+            /// let ages = quintet::HashMap::from([("ada", 36)]);
+            /// assert!(!ages.is_empty());
+            /// ```
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
             }
 
             /// Entries that fit before the map grows.
+            ///
+            /// ```
+            /// let ages = quintet::HashMap::<String, u32>::with_capacity(1000);
+            /// assert!(ages.capacity() >= 1000);
+            /// ```
             pub fn capacity(&self) -> usize {
                 self.stats().capacity
             }
 
             /// A look inside: load, migration, memory, what is held back.
+            ///
+            /// ```
+            /// let squares: quintet::HashMap<u64, u64> = (0..1000).map(|n| (n, n * n)).collect();
+            /// let stats = squares.stats();
+            /// assert_eq!(stats.len, 1000);
+            /// assert!(stats.places_used <= stats.places);
+            /// ```
             pub fn stats(&self) -> HashMapStats {
                 let $own = self;
                 $map.pairs.stats()
@@ -579,6 +760,11 @@ macro_rules! figures {
             /// Bytes held: tables, entries, and entries and tables that were removed and are not
             /// yet given back. What lies behind keys and values is not counted, nor is what an
             /// allocator adds to a block.
+            ///
+            /// ```
+            /// let squares: quintet::HashMap<u64, u64> = (0..1000).map(|n| (n, n * n)).collect();
+            /// assert!(squares.memory_bytes() >= 1000 * 16);
+            /// ```
             pub fn memory_bytes(&self) -> usize {
                 let stats = self.stats();
                 stats.table_bytes + stats.backlog_bytes + stats.len * size_of::<Pair<K, V>>()

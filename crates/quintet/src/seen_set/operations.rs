@@ -45,6 +45,13 @@ macro_rules! operations {
         /// [`insert`](Self::insert) that keeps with a new record from where it was reached, if the
         /// set keeps [parents](super::SeenSetBuilder::parents).
         ///
+        /// ```
+        /// let seen = quintet::SeenSet::<u64>::builder().parents(true).build();
+        /// let root = seen.insert(1).id();
+        /// let next = seen.insert_from(2, root, 7).id(); // reached by step 7
+        /// assert_eq!((seen.parent(next), seen.label(next)), (Some(root), 7));
+        /// ```
+        ///
         /// # Panics
         /// As `insert`, and if the parent is another set's record.
         #[inline]
@@ -61,6 +68,13 @@ macro_rules! operations {
         /// [`insert`](Self::insert) that numbers new records: the first record that any thread
         /// inserts by this method gets 1, the next 2, and so on. The number costs one shared
         /// counter per new record.
+        ///
+        /// ```
+        /// let seen = quintet::SeenSet::<String>::new();
+        /// assert_eq!(seen.insert_counted("a").1, Some(1));
+        /// assert_eq!(seen.insert_counted("b").1, Some(2));
+        /// assert_eq!(seen.insert_counted("a").1, None); // not new
+        /// ```
         ///
         /// # Panics
         /// As `insert`.
@@ -113,6 +127,15 @@ macro_rules! operations {
 
         /// [`insert_each`](Self::insert_each) of records with labels, all reached from `parent`.
         ///
+        /// ```
+        /// let seen = quintet::SeenSet::<u64>::builder().parents(true).build();
+        /// let root = seen.insert(1).id();
+        /// let mut new = Vec::new();
+        /// seen.insert_each_from(root, [(2, 7), (3, 8)], |insertion| new.push(insertion.id()));
+        /// assert_eq!(seen.parent(new[1]), Some(root));
+        /// assert_eq!(seen.label(new[1]), 8);
+        /// ```
+        ///
         /// # Panics
         /// As `insert_each`, and if the parent is another set's record.
         pub fn insert_each_from<Q: IntoRecord<R>>(
@@ -126,6 +149,11 @@ macro_rules! operations {
         }
 
         /// True if the record is in the set. Linearizable.
+        ///
+        /// ```
+        /// let seen = quintet::SeenSet::<String>::from(["a", "b"]);
+        /// assert!(seen.contains("a") && !seen.contains("c"));
+        /// ```
         #[inline]
         #[doc(alias = "contains_key")]
         pub fn contains<Q: AsRecord<R> + ?Sized>(&self, record: &Q) -> bool {
@@ -133,6 +161,13 @@ macro_rules! operations {
         }
 
         /// The id of a record. Linearizable.
+        ///
+        /// ```
+        /// let seen = quintet::SeenSet::<String>::new();
+        /// let id = seen.insert("a").id();
+        /// assert_eq!(seen.find("a"), Some(id));
+        /// assert_eq!(seen.find("b"), None);
+        /// ```
         #[inline]
         #[doc(alias = "get_index_of")]
         pub fn find<Q: AsRecord<R> + ?Sized>(&self, record: &Q) -> Option<RecordId> {
@@ -182,6 +217,12 @@ macro_rules! operations {
         }
 
         /// The record of an id. `None` if the id is another set's.
+        ///
+        /// ```
+        /// let seen = quintet::SeenSet::<String>::new();
+        /// let id = seen.insert("a").id();
+        /// assert_eq!(seen.get(id).unwrap(), "a");
+        /// ```
         #[inline]
         #[doc(alias("get_index", "resolve"))]
         pub fn get(&self, id: RecordId) -> Option<&R> {
@@ -190,17 +231,40 @@ macro_rules! operations {
 
         /// The record from which this one was first reached. `None` for a record without parent, in
         /// a set that keeps none, and for an id of another set.
+        ///
+        /// ```
+        /// let seen = quintet::SeenSet::<u64>::builder().parents(true).build();
+        /// let root = seen.insert(1).id();
+        /// let next = seen.insert_from(2, root, 0).id();
+        /// assert_eq!(seen.parent(next), Some(root));
+        /// assert_eq!(seen.parent(root), None);
+        /// ```
         pub fn parent(&self, id: RecordId) -> Option<RecordId> {
             self.made()?.parent(id)
         }
 
         /// The label with which the record was first inserted; 0 if none was given or kept.
+        ///
+        /// ```
+        /// let seen = quintet::SeenSet::<u64>::builder().parents(true).build();
+        /// let root = seen.insert(1).id();
+        /// let next = seen.insert_from(2, root, 7).id();
+        /// assert_eq!((seen.label(next), seen.label(root)), (7, 0));
+        /// ```
         pub fn label(&self, id: RecordId) -> u32 {
             self.made().map_or(0, |inner| inner.origin(id).label)
         }
 
         /// The way to a record: from the first ancestor to the record itself. An id of another set
         /// leads nowhere else: the way is that id alone.
+        ///
+        /// ```
+        /// let seen = quintet::SeenSet::<u64>::builder().parents(true).build();
+        /// let first = seen.insert(1).id();
+        /// let second = seen.insert_from(2, first, 0).id();
+        /// let third = seen.insert_from(3, second, 0).id();
+        /// assert_eq!(seen.trace(third), [first, second, third]);
+        /// ```
         pub fn trace(&self, id: RecordId) -> Vec<RecordId> {
             let mut way: Vec<_> = std::iter::successors(Some(id), |&id| self.parent(id)).collect();
             way.reverse();
@@ -208,11 +272,21 @@ macro_rules! operations {
         }
 
         /// Records. Exact when nobody inserts; otherwise an estimate.
+        ///
+        /// ```
+        /// let seen = quintet::SeenSet::<String>::from(["a", "b", "a"]);
+        /// assert_eq!(seen.len(), 2);
+        /// ```
         pub fn len(&self) -> usize {
             self.made().map_or(0, |inner| inner.core.len() as usize)
         }
 
         /// True if there are no records, with the exactness of [`len`](Self::len).
+        ///
+        /// ```
+        /// let seen = quintet::SeenSet::<String>::from(["a"]);
+        /// assert!(!seen.is_empty());
+        /// ```
         pub fn is_empty(&self) -> bool {
             self.len() == 0
         }
@@ -222,17 +296,34 @@ macro_rules! operations {
         /// Weakly consistent: a record that was inserted before is seen exactly once, one that is
         /// inserted meanwhile at most once. While the iterator lives, tables that the set leaves
         /// are not freed.
+        ///
+        /// ```
+        /// let seen = quintet::SeenSet::<u64>::from([3, 5, 3]);
+        /// assert_eq!(seen.iter().map(|(_, record)| *record).sum::<u64>(), 8);
+        /// ```
         pub fn iter(&self) -> Iter<'_, R, S> {
             Iter::new(self.set())
         }
 
         /// Records that the tables there are can take before one of them grows. Shards fill up one
         /// after the other, so a few may grow earlier.
+        ///
+        /// ```
+        /// let seen = quintet::SeenSet::<u64>::with_capacity(1000);
+        /// seen.insert(3);
+        /// assert!(seen.capacity() >= 1000);
+        /// ```
         pub fn capacity(&self) -> usize {
             self.made().map_or(0, |inner| inner.core.capacity())
         }
 
         /// Makes room for so many more records. Moves what is there, in one go.
+        ///
+        /// ```
+        /// let seen = quintet::SeenSet::<u64>::from([3, 5]);
+        /// seen.reserve(1000);
+        /// assert!(seen.capacity() >= 1000);
+        /// ```
         ///
         /// # Panics
         /// If the memory cannot be had; [`try_reserve`](Self::try_reserve) returns an error
@@ -243,12 +334,24 @@ macro_rules! operations {
 
         /// [`reserve`](Self::reserve) that returns an error if the memory cannot be had; some of it
         /// may be there then.
+        ///
+        /// ```
+        /// let seen = quintet::SeenSet::<u64>::from([3, 5]);
+        /// seen.try_reserve(1000)?;
+        /// assert!(seen.capacity() >= 1000);
+        /// # Ok::<(), quintet::seen_set::SeenError>(())
+        /// ```
         pub fn try_reserve(&self, records: usize) -> Result<(), SeenError> {
             let at = self.at()?;
             at.inner.core.reserve(&at.worker, records)
         }
 
         /// Bytes held by tables, in use and left but not yet given back, and by records.
+        ///
+        /// ```
+        /// let seen: quintet::SeenSet<u64> = (0..1000).collect();
+        /// assert!(seen.memory_bytes() >= 1000 * 8);
+        /// ```
         #[doc(alias = "allocated_bytes")]
         pub fn memory_bytes(&self) -> usize {
             let account =
@@ -257,17 +360,38 @@ macro_rules! operations {
         }
 
         /// Bytes held by tables alone: in use, and left but not yet given back.
+        ///
+        /// ```
+        /// let seen: quintet::SeenSet<u64> = (0..1000).collect();
+        /// assert!(seen.table_bytes() < seen.memory_bytes()); // which has the records, too
+        /// ```
         pub fn table_bytes(&self) -> usize {
             self.made().map_or(0, |inner| inner.core.account.tables())
         }
 
         /// A look inside: memory, load, growth. Walks over all slots.
+        ///
+        /// ```
+        /// let seen: quintet::SeenSet<u64> = (0..1000).collect();
+        /// let stats = seen.stats();
+        /// assert_eq!(stats.len, 1000);
+        /// assert!(stats.load > 0.0 && stats.load < 1.0);
+        /// ```
         pub fn stats(&self) -> SeenStats {
             self.made().map_or_else(SeenStats::default, |inner| inner.core.stats())
         }
 
         /// Under `Growth::Together`: the handles that a growth under way waits for, by number and
         /// thread.
+        ///
+        /// ```
+        /// use quintet::SeenSet;
+        /// use quintet::seen_set::Growth;
+        ///
+        /// let seen = SeenSet::<u64>::builder().growth(Growth::Together).build();
+        /// seen.insert(3);
+        /// assert!(seen.waiting_for().is_empty()); // no growth is under way
+        /// ```
         pub fn waiting_for(&self) -> Vec<String> {
             let meeting = self.made().and_then(|inner| inner.core.meeting.as_ref());
             meeting.map_or_else(Vec::new, |meeting| meeting.missing())

@@ -107,12 +107,23 @@ where
 impl<K: Hash + Eq + Clone, V: Clone> TwinMap<K, V> {
     const_where_possible! {
         /// An empty map. Allocates nothing.
+        ///
+        /// ```
+        /// static SETTINGS: quintet::TwinMap<&str, u32> = quintet::TwinMap::new();
+        /// SETTINGS.insert("threads", 8);
+        /// assert_eq!(SETTINGS.get("threads").as_deref(), Some(&8));
+        /// ```
         pub fn new() -> Self {
             Self::with_hasher(DefaultHashBuilder::new())
         }
     }
 
     /// An empty map with room for so many entries in each copy.
+    ///
+    /// ```
+    /// let map = quintet::TwinMap::<String, u32>::with_capacity(1000);
+    /// assert!(map.capacity() >= 1000);
+    /// ```
     ///
     /// # Panics
     /// If there is no memory for it.
@@ -137,12 +148,28 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
     const_where_possible! {
         /// An empty map with a hasher of your own. Clones of the hasher must hash alike; if they do
         /// not, keys may not be found, and nothing worse.
+        ///
+        /// ```
+        /// use std::hash::RandomState;
+        ///
+        /// let map = quintet::TwinMap::with_hasher(RandomState::new());
+        /// map.insert("threads", 8);
+        /// assert_eq!(map.get("threads").as_deref(), Some(&8));
+        /// ```
         pub fn with_hasher(hasher: S) -> Self {
             Self { desk: Desk::new(Version::with_pages(hasher, Pages::Huge), Options::DEFAULT) }
         }
     }
 
     /// An empty map with room for so many entries, and a hasher of your own.
+    ///
+    /// ```
+    /// use std::hash::RandomState;
+    ///
+    /// let map = quintet::TwinMap::with_capacity_and_hasher(1000, RandomState::new());
+    /// map.insert("threads", 8);
+    /// assert!(map.capacity() >= 1000);
+    /// ```
     ///
     /// # Panics
     /// If there is no memory for it.
@@ -173,6 +200,13 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
     }
 
     /// The hasher.
+    ///
+    /// ```
+    /// use std::hash::BuildHasher;
+    ///
+    /// let map = quintet::TwinMap::from([("threads", 8)]);
+    /// assert_eq!(map.hasher().hash_one("threads"), map.clone().hasher().hash_one("threads"));
+    /// ```
     pub fn hasher(&self) -> &S {
         self.desk.blank.hasher()
     }
@@ -199,6 +233,14 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
 
     /// A table over the copies of a writer. Readers stay. What a forgotten guard has staged is
     /// published by the next write.
+    ///
+    /// ```
+    /// let (mut writer, reader) = quintet::TwinMap::new().split();
+    /// writer.guard().insert("threads", 8);
+    /// let map = quintet::TwinMap::from_writer(writer);
+    /// map.insert("depth", 3);
+    /// assert_eq!(reader.pin().len(), 2);
+    /// ```
     pub fn from_writer(writer: Writer<K, V, S>) -> Self {
         let twin = writer.into_twin();
         let blank = twin.reader().pin().blank();
@@ -211,6 +253,13 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
     ///
     /// The guard holds back the copy that it shows: if it is held for long, a write makes another
     /// one. It stays on its thread; [`owned_pin`](Self::owned_pin) gives one that does not.
+    ///
+    /// ```
+    /// let map = quintet::TwinMap::from([("threads", 8), ("depth", 3)]);
+    /// let version = map.pin();
+    /// assert_eq!(version.get("threads"), Some(&8));
+    /// assert_eq!(version.values().sum::<i32>(), 11); // of the same version
+    /// ```
     ///
     /// # Panics
     /// If a quarter of the address space of guards is alive or forgotten on this thread.
@@ -236,28 +285,62 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
 
     /// A reader with a seat of its own, for a hot loop, or a thread or task that stays. It owns a
     /// share of the copies: no lifetime.
+    ///
+    /// ```
+    /// let map = quintet::TwinMap::from([("threads", 8)]);
+    /// let reader = map.handle();
+    /// map.insert("threads", 9);
+    /// assert_eq!(reader.get("threads").as_deref(), Some(&9));
+    /// ```
     pub fn handle(&self) -> MapReader<K, V, S> {
         self.desk.reader()
     }
 
     /// The same as [`handle`](Self::handle): it has no lifetime anyway.
+    ///
+    /// ```
+    /// let map = std::sync::Arc::new(quintet::TwinMap::from([("threads", 8)]));
+    /// let reader = map.owned_handle();
+    /// let thread = std::thread::spawn(move || reader.get("threads").as_deref().copied());
+    /// assert_eq!(thread.join().unwrap(), Some(8));
+    /// ```
     pub fn owned_handle(self: &std::sync::Arc<Self>) -> MapReader<K, V, S> {
         self.handle()
     }
 
     /// What has been done so far.
+    ///
+    /// ```
+    /// let map = quintet::TwinMap::new();
+    /// map.insert("threads", 8);
+    /// map.insert("depth", 3);
+    /// assert_eq!(map.stats().published, 2);
+    /// ```
     pub fn stats(&self) -> TwinStats {
         self.desk.stats()
     }
 
     /// Bytes that both copies, the log of changes, and what waits to be freed held at the last
     /// write.
+    ///
+    /// ```
+    /// let squares = quintet::TwinMap::<u64, u64>::new();
+    /// squares.insert_many((0..1000).map(|n| (n, n * n)));
+    /// assert!(squares.memory_bytes() >= 1000 * 16);
+    /// ```
     #[doc(alias = "allocated_bytes")]
     pub fn memory_bytes(&self) -> usize {
         self.desk.memory_bytes()
     }
 
     /// The version that readers see. It counts the publishes.
+    ///
+    /// ```
+    /// let map = quintet::TwinMap::new();
+    /// let before = map.version();
+    /// map.insert("threads", 8);
+    /// assert_eq!(map.version(), before + 1);
+    /// ```
     pub fn version(&self) -> u64 {
         self.look().map_or(0, |version| version.version())
     }
@@ -278,12 +361,23 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher + Clone> TwinMap<K, V, S> {
 macro_rules! reads {
     () => {
         /// The value of a key. The [`Ref`] is a guard: it holds back the copy that it shows.
+        ///
+        /// ```
+        /// let map = quintet::TwinMap::from([("threads", 8)]);
+        /// assert_eq!(map.get("threads").as_deref(), Some(&8));
+        /// assert!(map.get("depth").is_none());
+        /// ```
         #[inline]
         pub fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<Ref<'_, V>> {
             ReadGuard::filter_map(self.look()?, |version| version.get(key)).ok()
         }
 
         /// True if the key is there.
+        ///
+        /// ```
+        /// let map = quintet::TwinMap::from([("threads", 8)]);
+        /// assert!(map.contains_key("threads") && !map.contains_key("depth"));
+        /// ```
         #[inline]
         pub fn contains_key<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> bool {
             self.look().is_some_and(|version| version.contains_key(key))
@@ -293,16 +387,37 @@ macro_rules! reads {
 
         /// All entries of the current version, in no particular order. The iterator and each
         /// [`Ref`] are guards.
+        ///
+        /// ```
+        /// let map = quintet::TwinMap::from([("threads", 8), ("depth", 3)]);
+        /// for entry in map.iter() {
+        ///     let (key, value) = &*entry;
+        ///     assert_eq!(map.get(key).as_deref(), Some(value));
+        /// }
+        /// assert_eq!(map.iter().count(), 2);
+        /// ```
         pub fn iter(&self) -> Refs<'_, (K, V), (K, V)> {
             refs(self.look(), |version| version, |entry| entry)
         }
 
         /// All keys of the current version.
+        ///
+        /// ```
+        /// let map = quintet::TwinMap::from([("threads", 8), ("depth", 3)]);
+        /// let mut names: Vec<_> = map.keys().map(|name| *name).collect();
+        /// names.sort();
+        /// assert_eq!(names, ["depth", "threads"]);
+        /// ```
         pub fn keys(&self) -> Refs<'_, (K, V), K> {
             refs(self.look(), |version| version, |(key, _)| key)
         }
 
         /// All values of the current version.
+        ///
+        /// ```
+        /// let map = quintet::TwinMap::from([("threads", 8), ("depth", 3)]);
+        /// assert_eq!(map.values().map(|value| *value).sum::<i32>(), 11);
+        /// ```
         pub fn values(&self) -> Refs<'_, (K, V), V> {
             refs(self.look(), |version| version, |(_, value)| value)
         }

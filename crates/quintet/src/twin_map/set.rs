@@ -78,12 +78,23 @@ where
 impl<T: Hash + Eq + Clone> TwinSet<T> {
     const_where_possible! {
         /// An empty set. Allocates nothing.
+        ///
+        /// ```
+        /// static BLOCKED: quintet::TwinSet<&str> = quintet::TwinSet::new();
+        /// BLOCKED.insert("eve");
+        /// assert!(BLOCKED.contains("eve"));
+        /// ```
         pub fn new() -> Self {
             Self::with_hasher(DefaultHashBuilder::new())
         }
     }
 
     /// An empty set with room for so many elements in each copy.
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::<String>::with_capacity(1000);
+    /// assert!(set.capacity() >= 1000);
+    /// ```
     ///
     /// # Panics
     /// If there is no memory for it.
@@ -92,6 +103,11 @@ impl<T: Hash + Eq + Clone> TwinSet<T> {
     }
 
     /// Sets up a set.
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::builder().capacity(9).build();
+    /// assert!(set.insert("eve"));
+    /// ```
     pub fn builder() -> TwinSetBuilder<T> {
         TwinSetBuilder::new()
     }
@@ -100,6 +116,13 @@ impl<T: Hash + Eq + Clone> TwinSet<T> {
 impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
     const_where_possible! {
         /// An empty set with a hasher of your own. Clones of the hasher must hash alike.
+        ///
+        /// ```
+        /// use std::hash::RandomState;
+        ///
+        /// let set = quintet::TwinSet::with_hasher(RandomState::new());
+        /// assert!(set.insert("eve"));
+        /// ```
         pub fn with_hasher(hasher: S) -> Self {
             let blank = SetVersion(Version::with_pages(hasher, Pages::Huge));
             Self { desk: Desk::new(blank, Options::DEFAULT) }
@@ -107,6 +130,13 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
     }
 
     /// An empty set with room for so many elements, and a hasher of your own.
+    ///
+    /// ```
+    /// use std::hash::RandomState;
+    ///
+    /// let set = quintet::TwinSet::with_capacity_and_hasher(1000, RandomState::new());
+    /// assert!(set.insert("eve") && set.capacity() >= 1000);
+    /// ```
     ///
     /// # Panics
     /// If there is no memory for it.
@@ -136,11 +166,27 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
     }
 
     /// The hasher.
+    ///
+    /// ```
+    /// use std::hash::BuildHasher;
+    ///
+    /// let set = quintet::TwinSet::from(["eve"]);
+    /// assert_eq!(set.hasher().hash_one("eve"), set.clone().hasher().hash_one("eve"));
+    /// ```
     pub fn hasher(&self) -> &S {
         self.desk.blank.hasher()
     }
 
     /// One writer, and a first reader to clone; as [`TwinMap::split`](super::TwinMap::split).
+    ///
+    /// ```
+    /// let (mut writer, reader) = quintet::TwinSet::new().split();
+    /// let mut write = writer.guard();
+    /// write.insert("eve");
+    /// assert!(!reader.contains("eve")); // not until
+    /// write.publish();
+    /// assert!(reader.contains("eve"));
+    /// ```
     pub fn split(self) -> (SetWriter<T, S>, Reader<SetVersion<T, S>>) {
         let twin = self.desk.into_twin();
         let reader = twin.reader();
@@ -148,6 +194,14 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
     }
 
     /// A set over the copies of a writer. Readers stay.
+    ///
+    /// ```
+    /// let (mut writer, reader) = quintet::TwinSet::new().split();
+    /// writer.guard().insert("eve");
+    /// let set = quintet::TwinSet::from_writer(writer);
+    /// set.insert("mallory");
+    /// assert_eq!(reader.pin().len(), 2);
+    /// ```
     pub fn from_writer(writer: SetWriter<T, S>) -> Self {
         let twin = writer.into_twin();
         let blank = SetVersion(twin.reader().pin().0.blank());
@@ -157,6 +211,12 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
 
     /// Looks at the current version by the calling thread's seat; as
     /// [`TwinMap::pin`](super::TwinMap::pin).
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::from(["eve", "mallory"]);
+    /// let version = set.pin();
+    /// assert!(version.contains("eve") && version.contains("mallory")); // at one moment
+    /// ```
     #[inline]
     pub fn pin(&self) -> ReadGuard<'_, SetVersion<T, S>> {
         self.desk.pin()
@@ -177,27 +237,61 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
     }
 
     /// A reader with a seat of its own. It owns a share of the copies: no lifetime.
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::from(["eve"]);
+    /// let reader = set.handle();
+    /// set.insert("mallory");
+    /// assert!(reader.contains("mallory"));
+    /// ```
     pub fn handle(&self) -> Reader<SetVersion<T, S>> {
         self.desk.reader()
     }
 
     /// The same as [`handle`](Self::handle): it has no lifetime anyway.
+    ///
+    /// ```
+    /// let set = std::sync::Arc::new(quintet::TwinSet::from(["eve"]));
+    /// let reader = set.owned_handle();
+    /// let thread = std::thread::spawn(move || reader.contains("eve"));
+    /// assert!(thread.join().unwrap());
+    /// ```
     pub fn owned_handle(self: &std::sync::Arc<Self>) -> Reader<SetVersion<T, S>> {
         self.handle()
     }
 
     /// What has been done so far.
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::new();
+    /// set.insert("eve");
+    /// set.insert("mallory");
+    /// assert_eq!(set.stats().published, 2);
+    /// ```
     pub fn stats(&self) -> TwinStats {
         self.desk.stats()
     }
 
     /// Bytes that both copies, the log of changes, and what waits to be freed held at the last
     /// write.
+    ///
+    /// ```
+    /// let numbers = quintet::TwinSet::<u64>::new();
+    /// numbers.insert_many(0..1000);
+    /// assert!(numbers.memory_bytes() >= 1000 * 8);
+    /// ```
     pub fn memory_bytes(&self) -> usize {
         self.desk.memory_bytes()
     }
 
     /// The version that readers see. It counts the publishes.
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::new();
+    /// let before = set.version();
+    /// set.insert("eve");
+    /// assert_eq!(set.version(), before + 1);
+    /// ```
     pub fn version(&self) -> u64 {
         self.look().map_or(0, |version| version.version())
     }
@@ -213,12 +307,23 @@ macro_rules! reads {
     () => {
         /// The stored element that equals this one. The [`Ref`] is a guard: it holds back the copy
         /// that it shows.
+        ///
+        /// ```
+        /// let set = quintet::TwinSet::from(["eve".to_string()]);
+        /// assert_eq!(set.get("eve").unwrap().as_str(), "eve");
+        /// assert!(set.get("ada").is_none());
+        /// ```
         #[inline]
         pub fn get<Q: Hash + Equivalent<T> + ?Sized>(&self, element: &Q) -> Option<Ref<'_, T>> {
             ReadGuard::filter_map(self.look()?, |version| version.get(element)).ok()
         }
 
         /// True if the element is there.
+        ///
+        /// ```
+        /// let set = quintet::TwinSet::from(["eve".to_string()]);
+        /// assert!(set.contains("eve") && !set.contains("ada"));
+        /// ```
         #[inline]
         pub fn contains<Q: Hash + Equivalent<T> + ?Sized>(&self, element: &Q) -> bool {
             self.look().is_some_and(|version| version.contains(element))
@@ -228,6 +333,11 @@ macro_rules! reads {
 
         /// All elements of the current version, in no particular order. The iterator and each
         /// [`Ref`] are guards.
+        ///
+        /// ```
+        /// let set = quintet::TwinSet::from(["eve", "mallory"]);
+        /// assert_eq!(set.iter().map(|name| name.len()).sum::<usize>(), 10);
+        /// ```
         pub fn iter(&self) -> Refs<'_, (T, ()), T> {
             refs(self.look(), |version| &version.0, |(element, ())| element)
         }
@@ -257,22 +367,46 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
     );
 
     /// Adds an element; true if it was absent. An equal element that is there already stays.
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::new();
+    /// assert!(set.insert("eve"));
+    /// assert!(!set.insert("eve")); // it is there
+    /// ```
     pub fn insert(&self, element: T) -> bool {
         self.batch(|write| write.insert(element))
     }
 
     /// Takes out an element; true if it was there.
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::from(["eve"]);
+    /// assert!(set.remove("eve"));
+    /// assert!(!set.remove("eve"));
+    /// ```
     pub fn remove<Q: Hash + Equivalent<T> + ?Sized>(&self, element: &Q) -> bool {
         self.desk.get().is_some() && self.batch(|write| write.remove(element))
     }
 
     /// Takes out what the closure refuses, in one version; as
     /// [`TwinMap::retain`](super::TwinMap::retain).
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::from(["eve", "mallory"]);
+    /// set.retain(|name| name.len() > 3);
+    /// assert!(set.contains("mallory") && set.len() == 1);
+    /// ```
     pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) {
         retain(&self.desk, |set| &set.0, |set| &mut set.0, |element, ()| keep(element));
     }
 
     /// Takes out everything; keeps the memory.
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::from(["eve", "mallory"]);
+    /// set.clear();
+    /// assert!(set.is_empty());
+    /// ```
     pub fn clear(&self) {
         if self.desk.get().is_some() {
             self.batch(|write| write.clear());
@@ -281,6 +415,11 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
 
     /// Adds many, in one version; returns how many were new. The iterator runs before the lock is
     /// taken.
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::from(["eve"]);
+    /// assert_eq!(set.insert_many(["eve", "mallory"]), 1);
+    /// ```
     pub fn insert_many(&self, elements: impl IntoIterator<Item = T>) -> usize {
         let elements: Vec<_> = elements.into_iter().collect();
         self.batch(|write| write.insert_many(elements))
@@ -288,6 +427,12 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
 
     /// Takes out many, in one version; returns how many were there. The iterator runs before the
     /// lock is taken.
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::from(["eve", "mallory"]);
+    /// assert_eq!(set.remove_many(["eve", "ada"]), 1);
+    /// assert_eq!(set.len(), 1);
+    /// ```
     pub fn remove_many<'q, Q>(&self, elements: impl IntoIterator<Item = &'q Q>) -> usize
     where
         Q: Hash + Equivalent<T> + ?Sized + 'q,
@@ -298,12 +443,24 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
 
     /// Puts this content in the place of all that is there, in one version. The iterator runs
     /// before the lock is taken.
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::from(["eve", "mallory"]);
+    /// set.replace_all(["trudy"]);
+    /// assert!(set.contains("trudy") && set.len() == 1);
+    /// ```
     pub fn replace_all(&self, content: impl IntoIterator<Item = T>) {
         let content: Vec<_> = content.into_iter().collect();
         self.batch(|write| write.replace_all(content));
     }
 
     /// Makes room for so many more elements, in both copies.
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::from(["eve"]);
+    /// set.reserve(1000);
+    /// assert!(set.capacity() >= 1001);
+    /// ```
     ///
     /// # Panics
     /// If there is no memory for it; [`try_reserve`](Self::try_reserve) returns that as a value.
@@ -312,11 +469,26 @@ impl<T: Hash + Eq + Clone, S: BuildHasher + Clone> TwinSet<T, S> {
     }
 
     /// Makes room for so many more elements.
+    ///
+    /// ```
+    /// let set = quintet::TwinSet::from(["eve"]);
+    /// set.try_reserve(1000)?;
+    /// assert!(set.capacity() >= 1001);
+    /// # Ok::<(), quintet::AllocError>(())
+    /// ```
     pub fn try_reserve(&self, more: usize) -> Result<(), AllocError> {
         self.batch(|write| write.try_reserve(more))
     }
 
     /// Gives back memory that the elements do not need, in both copies.
+    ///
+    /// ```
+    /// let numbers: quintet::TwinSet<u64> = (0..10_000).collect();
+    /// numbers.retain(|n| *n < 10);
+    /// let before = numbers.capacity();
+    /// numbers.shrink_to_fit();
+    /// assert!(numbers.capacity() < before && numbers.len() == 10);
+    /// ```
     pub fn shrink_to_fit(&self) {
         if self.desk.get().is_some() {
             self.batch(|write| write.shrink_to_fit());

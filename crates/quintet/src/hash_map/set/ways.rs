@@ -204,6 +204,12 @@ macro_rules! way {
         /// # Looking up
         impl<T: Key, S: BuildHasher, $($more)*> $way {
             /// The element that is equal to this.
+            ///
+            /// ```
+            /// let names = quintet::HashSet::from(["ada".to_string()]);
+            /// assert_eq!(names.get("ada").unwrap().as_str(), "ada");
+            /// assert!(names.get("bob").is_none());
+            /// ```
             #[inline]
             pub fn get<Q>(&self, element: &Q) -> Option<$lent!(T)>
             where
@@ -213,6 +219,11 @@ macro_rules! way {
             }
 
             /// True if the element is there.
+            ///
+            /// ```
+            /// let names = quintet::HashSet::from(["ada".to_string()]);
+            /// assert!(names.contains("ada") && !names.contains("bob"));
+            /// ```
             #[inline]
             pub fn contains<Q: ?Sized + Hash + Equivalent<T>>(&self, element: &Q) -> bool {
                 $just!(self, |pin| pin.contains(element))
@@ -220,6 +231,14 @@ macro_rules! way {
 
             /// Looks up many elements at once: `found[i]` becomes the one that is equal to number
             /// `i`. Their waits for memory overlap.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::from(["apple", "pear"]);
+            /// let mut found = [const { None }; 3];
+            /// words.get_many(["pear", "plum", "apple"], &mut found);
+            /// assert_eq!(found[0].as_deref(), Some(&"pear"));
+            /// assert!(found[1].is_none() && found[2].is_some());
+            /// ```
             ///
             /// # Panics
             /// If there are not as many places as elements.
@@ -233,6 +252,13 @@ macro_rules! way {
 
             /// Looks for many elements at once: `found[i]` tells whether the one that comes as
             /// number `i` is there. Their waits for memory overlap.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::from(["apple", "pear"]);
+            /// let mut found = [false; 3];
+            /// words.contains_many(["pear", "plum", "apple"], &mut found);
+            /// assert_eq!(found, [true, false, true]);
+            /// ```
             ///
             /// # Panics
             /// If there are not as many places as elements.
@@ -248,6 +274,12 @@ macro_rules! way {
         /// # Storing
         impl<T: Key, S: BuildHasher, $($more)*> $way {
             /// Stores an element unless it is there; true if it was not. One that is there stays.
+            ///
+            /// ```
+            /// let names = quintet::HashSet::new();
+            /// assert!(names.insert("ada"));
+            /// assert!(!names.insert("ada")); // it is there
+            /// ```
             #[inline]
             pub fn insert(&self, element: T) -> bool {
                 expect(self.fallible().insert(element))
@@ -255,16 +287,36 @@ macro_rules! way {
 
             /// Stores an element unless it is there. Otherwise returns the one that is there, and
             /// hands this one back.
+            ///
+            /// ```
+            /// let names = quintet::HashSet::new();
+            /// assert!(names.insert_new("ada".to_string()).is_ok());
+            /// let rejected = names.insert_new("ada".to_string()).unwrap_err();
+            /// assert_eq!(*rejected.current, rejected.value);
+            /// ```
             pub fn insert_new(&self, element: T) -> Result<(), Rejected<$lent!(T), T>> {
                 expect(self.fallible().insert_new(element))
             }
 
             /// Stores an element. Returns the one it replaces.
+            ///
+            /// ```
+            /// let names = quintet::HashSet::new();
+            /// assert!(names.replace("ada").is_none());
+            /// assert_eq!(names.replace("ada").as_deref(), Some(&"ada"));
+            /// ```
             pub fn replace(&self, element: T) -> Option<$lent!(T)> {
                 expect(self.fallible().replace(element))
             }
 
             /// The element that is equal to this one; this one, if there was none.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::new();
+            /// let first = words.get_or_insert("tree".to_string());
+            /// let again = words.get_or_insert("tree".to_string());
+            /// assert!(std::ptr::eq(&*first, &*again)); // one text for both
+            /// ```
             pub fn get_or_insert(&self, element: T) -> $lent!(T) {
                 let make = |_: &T| ();
                 let name = crate::hash_map::Given::new(element);
@@ -273,6 +325,13 @@ macro_rules! way {
 
             /// The element that is equal to this; if there is none, the one that `make` returns,
             /// which runs with no lock held.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::<String>::new();
+            /// let first = words.get_or_insert_with("tree", || "tree".to_string());
+            /// let again = words.get_or_insert_with("tree", || unreachable!("it is there"));
+            /// assert!(std::ptr::eq(&*first, &*again));
+            /// ```
             ///
             /// # Panics
             /// If `make` returns another element.
@@ -290,12 +349,23 @@ macro_rules! way {
 
             /// Stores many elements, their waits for memory overlapped; returns how many were new.
             /// Of equal ones the last stays.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::new();
+            /// assert_eq!(words.insert_many(["tea", "tree", "tea"]), 2);
+            /// ```
             pub fn insert_many(&self, elements: impl IntoIterator<Item = T>) -> usize {
                 expect(self.fallible().insert_many(elements))
             }
 
             /// Makes room for `additional` more elements at once, so that they can be stored
             /// without growth.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::from(["tea"]);
+            /// words.reserve(1000);
+            /// assert!(words.capacity() >= 1001);
+            /// ```
             ///
             /// # Panics
             /// If the memory cannot be had.
@@ -304,6 +374,13 @@ macro_rules! way {
             }
 
             /// Makes room for `additional` more elements at once, or says why that cannot be.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::from(["tea"]);
+            /// words.try_reserve(1000)?;
+            /// assert!(words.capacity() >= 1001);
+            /// # Ok::<(), quintet::AllocError>(())
+            /// ```
             pub fn try_reserve(&self, additional: usize) -> Result<(), AllocError> {
                 $just!(self, |pin| pin.try_reserve(additional))
             }
@@ -347,6 +424,12 @@ macro_rules! way {
         /// # Taking out
         impl<T: Key, S: BuildHasher, $($more)*> $way {
             /// Removes an element; true if it was there.
+            ///
+            /// ```
+            /// let names = quintet::HashSet::from(["ada"]);
+            /// assert!(names.remove("ada"));
+            /// assert!(!names.remove("ada"));
+            /// ```
             #[inline]
             pub fn remove<Q: ?Sized + Hash + Equivalent<T>>(&self, element: &Q) -> bool {
                 $just!(self, |pin| pin.remove(element).is_some())
@@ -370,6 +453,13 @@ macro_rules! way {
 
             /// Removes an element if the closure agrees to the one that is there: `Ok` of what was
             /// removed, or of nothing if there was none, `Err` of what stays.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::from(["tea", "tree"]);
+            /// assert!(words.remove_if("tea", |word| word.len() < 4).unwrap().is_some());
+            /// assert_eq!(*words.remove_if("tree", |word| word.len() < 4).unwrap_err(), "tree");
+            /// assert!(words.remove_if("life", |word| word.len() < 4).unwrap().is_none());
+            /// ```
             pub fn remove_if<Q>(
                 &self,
                 element: &Q,
@@ -384,17 +474,35 @@ macro_rules! way {
             }
 
             /// Removes the elements for which `keep` says no, which runs with no lock held.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::from(["tea", "tree"]);
+            /// words.retain(|word| word.len() > 3);
+            /// assert!(words.contains("tree") && words.len() == 1);
+            /// ```
             pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) {
                 $just!(self, |pin| pin.retain(|pair| keep(&pair.key)));
             }
 
             /// Removes the elements that are there now.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::from(["tea", "tree"]);
+            /// words.clear();
+            /// assert!(words.is_empty());
+            /// ```
             pub fn clear(&self) {
                 $just!(self, |pin| pin.clear());
             }
 
             /// Removes many elements, their waits for memory overlapped; returns how many were
             /// there.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::from(["tea", "tree"]);
+            /// assert_eq!(words.remove_many(["tea", "life"]), 1);
+            /// assert_eq!(words.len(), 1);
+            /// ```
             pub fn remove_many<'k, Q>(&self, elements: impl IntoIterator<Item = &'k Q>) -> usize
             where
                 Q: ?Sized + Hash + Equivalent<T> + 'k,
@@ -403,6 +511,14 @@ macro_rules! way {
             }
 
             /// Moves to the smallest table that holds what is there.
+            ///
+            /// ```
+            /// let numbers: quintet::HashSet<u64> = (0..10_000).collect();
+            /// numbers.retain(|n| *n < 10);
+            /// let before = numbers.capacity();
+            /// numbers.shrink_to_fit();
+            /// assert!(numbers.capacity() < before && numbers.len() == 10);
+            /// ```
             pub fn shrink_to_fit(&self) {
                 $just!(self, |pin| pin.shrink_to_fit());
             }
@@ -419,6 +535,11 @@ macro_rules! walks {
     ($way:ty, [$($more:tt)*], |$own:ident| $map:expr, $walk:ty, $lent:ty, $key:expr) => {
         impl<T: Key, S: BuildHasher, $($more)*> $way {
             /// All elements, in no order, as [`HashMap::iter`](crate::HashMap::iter) sees entries.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::from(["tea", "tree"]);
+            /// assert_eq!(words.iter().map(|word| word.len()).sum::<usize>(), 7);
+            /// ```
             pub fn iter(&self) -> $walk {
                 let $own = self;
                 $map.keys()
@@ -426,6 +547,13 @@ macro_rules! walks {
 
             /// Removes the elements that are there now, and shows them. What the iterator has not
             /// come to is removed when it is dropped.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::from(["tea", "tree"]);
+            /// let mut taken: Vec<_> = words.drain().map(|word| *word).collect();
+            /// taken.sort();
+            /// assert!(taken == ["tea", "tree"] && words.is_empty());
+            /// ```
             pub fn drain(&self) -> impl Iterator<Item = $lent> {
                 let $own = self;
                 $map.drain().map($key)
@@ -433,6 +561,13 @@ macro_rules! walks {
 
             /// Removes the elements that are there now and for which `pick` says yes, and shows
             /// them. What the iterator has not come to stays.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::from(["tea", "tree"]);
+            /// let short = words.extract_if(|word| word.len() < 4);
+            /// let short: Vec<_> = short.map(|word| *word).collect();
+            /// assert_eq!((short, words.len()), (vec!["tea"], 1));
+            /// ```
             pub fn extract_if(
                 &self,
                 mut pick: impl FnMut(&T) -> bool,
@@ -444,29 +579,54 @@ macro_rules! walks {
 
         impl<T: Key, S, $($more)*> $way {
             /// Elements. Exact when nobody writes; otherwise an estimate.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::from(["tea", "tree"]);
+            /// assert_eq!(words.len(), 2);
+            /// ```
             pub fn len(&self) -> usize {
                 let $own = self;
                 $map.len()
             }
 
             /// True if there are no elements, with the exactness of [`len`](Self::len).
+            ///
+            /// ```
+            /// let words = quintet::HashSet::from(["tea", "tree"]);
+            /// assert!(!words.is_empty());
+            /// ```
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
             }
 
             /// Elements that fit before the set grows.
+            ///
+            /// ```
+            /// let words = quintet::HashSet::<String>::with_capacity(1000);
+            /// assert!(words.capacity() >= 1000);
+            /// ```
             pub fn capacity(&self) -> usize {
                 let $own = self;
                 $map.capacity()
             }
 
             /// A look inside: load, migration, memory, what is held back.
+            ///
+            /// ```
+            /// let numbers: quintet::HashSet<u64> = (0..1000).collect();
+            /// assert_eq!(numbers.stats().len, 1000);
+            /// ```
             pub fn stats(&self) -> HashMapStats {
                 let $own = self;
                 $map.stats()
             }
 
             /// Bytes held, as [`HashMap::memory_bytes`](crate::HashMap::memory_bytes) counts them.
+            ///
+            /// ```
+            /// let numbers: quintet::HashSet<u64> = (0..1000).collect();
+            /// assert!(numbers.memory_bytes() >= 1000 * 8);
+            /// ```
             pub fn memory_bytes(&self) -> usize {
                 let $own = self;
                 $map.memory_bytes()

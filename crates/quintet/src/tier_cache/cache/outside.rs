@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 
 /// Operations that go to a handle as they are.
 macro_rules! operations {
-    ($self:ident: $receiver:ty; $($name:ident ($($argument:ident: $type:ty),*) -> $answer:ty;)+) => {
+    ($self:ident: $receiver:ty; $($(#[$doc:meta])* $name:ident ($($argument:ident: $type:ty),*) -> $answer:ty;)+) => {
         $(
             #[doc = concat!("[`Handle::", stringify!($name), "`].")]
+            $(#[$doc])*
             pub fn $name($self: $receiver, $($argument: $type),*) -> Result<$answer, CacheError> {
                 $self.with(|handle| handle.$name($($argument),*))
             }
@@ -25,17 +26,127 @@ macro_rules! operations {
     };
     ($self:ident: $receiver:ty) => {
         operations! { $self: $receiver;
+            ///
+            /// ```
+            /// # use quintet::TierCache;
+            /// # use std::time::Duration;
+            /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+            /// cache.insert("session", "ada")?;
+            /// let minute = Some(Duration::from_secs(60));
+            /// assert_eq!(cache.get_and_touch("session", minute)?.as_deref(), Some(&b"ada"[..]));
+            /// assert!(cache.ttl("session")?.unwrap() <= minute);
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
             get_and_touch(key: impl AsRef<[u8]>, ttl: Option<Duration>) -> Option<Vec<u8>>;
+            ///
+            /// ```
+            /// # use quintet::TierCache;
+            /// # use std::time::Duration;
+            /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+            /// cache.insert("session", "ada")?;
+            /// assert_eq!(cache.ttl("session")?, Some(None)); // for ever
+            /// assert!(cache.touch("session", Some(Duration::from_secs(60)))?);
+            /// assert!(cache.ttl("session")?.unwrap().is_some());
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
             touch(key: impl AsRef<[u8]>, ttl: Option<Duration>) -> bool;
+            ///
+            /// ```
+            /// # use quintet::TierCache;
+            /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+            /// assert!(!cache.insert("user:1", "Ada")?.replaced);
+            /// assert!(cache.insert("user:1", "Ada L.")?.replaced);
+            /// assert_eq!(cache.get("user:1")?.as_deref(), Some(&b"Ada L."[..]));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
             insert(key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Inserted;
+            ///
+            /// ```
+            /// # use quintet::TierCache;
+            /// # use std::time::Duration;
+            /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+            /// cache.insert_for("session", "ada", Some(Duration::from_secs(60)))?;
+            /// assert!(cache.ttl("session")?.unwrap().is_some());
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
             insert_for(key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, ttl: Option<Duration>) -> Inserted;
+            ///
+            /// ```
+            /// # use quintet::TierCache;
+            /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+            /// assert!(cache.insert_new("lock", "process 1", None)?);
+            /// assert!(!cache.insert_new("lock", "process 2", None)?); // it is there
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
             insert_new(key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, ttl: Option<Duration>) -> bool;
+            ///
+            /// ```
+            /// # use quintet::TierCache;
+            /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+            /// cache.insert_many(&[("a", "1"), ("b", "2")], None)?;
+            /// assert_eq!(cache.get("b")?.as_deref(), Some(&b"2"[..]));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
             insert_many(entries: &[(impl AsRef<[u8]>, impl AsRef<[u8]>)], ttl: Option<Duration>) -> Vec<Inserted>;
+            ///
+            /// ```
+            /// # use quintet::TierCache;
+            /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+            /// cache.insert("user:1", "Ada")?;
+            /// assert!(cache.replace("user:1", "Ada L.", None)?);
+            /// assert!(!cache.replace("user:2", "Bob", None)?); // it is not there
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
             replace(key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, ttl: Option<Duration>) -> bool;
+            ///
+            /// ```
+            /// # use quintet::TierCache;
+            /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+            /// cache.insert("user:1", "Ada")?;
+            /// let (_, version) = cache.get_versioned("user:1")?.unwrap();
+            /// assert!(cache.compare_exchange("user:1", version, "Ada L.", None)?);
+            /// assert!(!cache.compare_exchange("user:1", version, "Bob", None)?); // changed
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
             compare_exchange(key: impl AsRef<[u8]>, version: u64, value: impl AsRef<[u8]>, ttl: Option<Duration>) -> bool;
+            ///
+            /// ```
+            /// # use quintet::TierCache;
+            /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+            /// assert_eq!(cache.incr("visits", 1, Some(0), None)?, Some(1));
+            /// assert_eq!(cache.incr("visits", 5, Some(0), None)?, Some(6));
+            /// assert_eq!(cache.get("visits")?.as_deref(), Some(&b"6"[..]));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
             incr(key: impl AsRef<[u8]>, by: i64, initial: Option<i64>, ttl: Option<Duration>) -> Option<i64>;
+            ///
+            /// ```
+            /// # use quintet::TierCache;
+            /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+            /// cache.insert("user:1", "Ada")?;
+            /// assert!(cache.remove("user:1")?);
+            /// assert!(!cache.remove("user:1")?);
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
             remove(key: impl AsRef<[u8]>) -> bool;
+            ///
+            /// ```
+            /// # use quintet::TierCache;
+            /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+            /// cache.insert_many(&[("a", "1"), ("b", "2")], None)?;
+            /// assert_eq!(cache.remove_many(&["a", "c"])?, 1);
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
             remove_many(keys: &[impl AsRef<[u8]>]) -> usize;
+            ///
+            /// ```
+            /// # use quintet::TierCache;
+            /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+            /// cache.insert("job", "print")?;
+            /// assert_eq!(cache.pop("job")?.as_deref(), Some(&b"print"[..]));
+            /// assert_eq!(cache.pop("job")?, None);
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
             pop(key: impl AsRef<[u8]>) -> Option<Vec<u8>>;
         }
     };
@@ -53,12 +164,31 @@ impl TierCache {
 
     /// [`Handle::get`]. Where no handle is free, this process cannot take part, or the cache may
     /// only be read, it reads without one.
+    ///
+    /// ```
+    /// # use quintet::TierCache;
+    /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+    /// cache.insert("user:1", "Ada")?;
+    /// assert_eq!(cache.get("user:1")?.as_deref(), Some(&b"Ada"[..]));
+    /// assert_eq!(cache.get("user:2")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, CacheError> {
         let mut value = Vec::new();
         Ok(self.get_into(key, &mut value)?.then_some(value))
     }
 
     /// [`Handle::get_into`], as [`TierCache::get`].
+    ///
+    /// ```
+    /// # use quintet::TierCache;
+    /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+    /// cache.insert("user:1", "Ada")?;
+    /// let mut value = Vec::new(); // for many lookups
+    /// assert!(cache.get_into("user:1", &mut value)?);
+    /// assert_eq!(value, b"Ada");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool, CacheError> {
         let key = key.as_ref();
         match self.with(|handle| handle.get_into(key, value)) {
@@ -68,6 +198,16 @@ impl TierCache {
     }
 
     /// [`Handle::get_into_slice`], as [`TierCache::get`].
+    ///
+    /// ```
+    /// # use quintet::TierCache;
+    /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+    /// cache.insert("user:1", "Ada")?;
+    /// let mut value = [0; 16];
+    /// let len = cache.get_into_slice("user:1", &mut value)?.unwrap();
+    /// assert_eq!(&value[..len], b"Ada");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn get_into_slice(
         &self,
         key: impl AsRef<[u8]>,
@@ -93,12 +233,30 @@ impl TierCache {
     }
 
     /// [`Handle::peek`], as [`TierCache::get`].
+    ///
+    /// ```
+    /// # use quintet::TierCache;
+    /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+    /// cache.insert("user:1", "Ada")?;
+    /// assert_eq!(cache.peek("user:1")?.as_deref(), Some(&b"Ada"[..])); // is no use of it
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn peek(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, CacheError> {
         let key = key.as_ref();
         self.with_or(|handle| handle.peek(key), |reader| reader.get(key))
     }
 
     /// [`Handle::get_versioned`], as [`TierCache::get`].
+    ///
+    /// ```
+    /// # use quintet::TierCache;
+    /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+    /// cache.insert("user:1", "Ada")?;
+    /// let (value, version) = cache.get_versioned("user:1")?.unwrap();
+    /// assert_eq!(value, b"Ada");
+    /// assert!(cache.compare_exchange("user:1", version, "Ada L.", None)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn get_versioned(
         &self,
         key: impl AsRef<[u8]>,
@@ -108,17 +266,46 @@ impl TierCache {
     }
 
     /// [`Handle::get_many`], as [`TierCache::get`].
+    ///
+    /// ```
+    /// # use quintet::TierCache;
+    /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+    /// cache.insert_many(&[("a", "1"), ("b", "2")], None)?;
+    /// let found = cache.get_many(&["b", "c"])?;
+    /// assert_eq!(found, [Some(b"2".to_vec()), None]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn get_many(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Vec<u8>>>, CacheError> {
         self.with_or(|handle| handle.get_many(keys), |reader| reader.get_many(keys))
     }
 
     /// [`Handle::contains_key`], as [`TierCache::get`].
+    ///
+    /// ```
+    /// # use quintet::TierCache;
+    /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+    /// cache.insert("user:1", "Ada")?;
+    /// assert!(cache.contains_key("user:1")? && !cache.contains_key("user:2")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool, CacheError> {
         let key = key.as_ref();
         self.with_or(|handle| handle.contains_key(key), |reader| reader.contains_key(key))
     }
 
     /// [`Handle::ttl`], as [`TierCache::get`].
+    ///
+    /// ```
+    /// # use quintet::TierCache;
+    /// # use std::time::Duration;
+    /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+    /// cache.insert("user:1", "Ada")?;
+    /// cache.insert_for("session", "ada", Some(Duration::from_secs(60)))?;
+    /// assert_eq!(cache.ttl("user:1")?, Some(None)); // for ever
+    /// assert!(cache.ttl("session")?.unwrap() <= Some(Duration::from_secs(60)));
+    /// assert_eq!(cache.ttl("nobody")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn ttl(&self, key: impl AsRef<[u8]>) -> Result<Option<Option<Duration>>, CacheError> {
         let key = key.as_ref();
         self.with_or(|handle| handle.ttl(key), |reader| reader.ttl(key))
@@ -126,6 +313,15 @@ impl TierCache {
 
     /// [`Handle::get_or_compute`]. Where [`TierCache::get`] reads without a handle it computes for
     /// itself, and stores nothing.
+    ///
+    /// ```
+    /// # use quintet::TierCache;
+    /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+    /// let page = cache.get_or_compute("page", None, || b"made once".to_vec())?;
+    /// let again = cache.get_or_compute("page", None, || unreachable!("it is there"))?;
+    /// assert_eq!(page, again);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn get_or_compute(
         &self,
         key: impl AsRef<[u8]>,
@@ -136,6 +332,17 @@ impl TierCache {
     }
 
     /// [`Handle::get_or_compute_timeout`], as [`TierCache::get_or_compute`].
+    ///
+    /// ```
+    /// # use quintet::TierCache;
+    /// # use std::time::Duration;
+    /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+    /// let patience = Duration::from_secs(1);
+    /// let make = || b"made once".to_vec();
+    /// let page = cache.get_or_compute_timeout("page", None, patience, make)?;
+    /// assert_eq!(page, b"made once");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn get_or_compute_timeout(
         &self,
         key: impl AsRef<[u8]>,
@@ -151,6 +358,16 @@ impl TierCache {
     }
 
     /// [`Handle::get_or_try_compute`], as [`TierCache::get_or_compute`].
+    ///
+    /// ```
+    /// # use quintet::TierCache;
+    /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+    /// let failed = cache.get_or_try_compute("page", None, || Err("no connection"))?;
+    /// assert_eq!(failed, Err("no connection"));
+    /// let made = cache.get_or_try_compute("page", None, || Ok::<_, ()>(b"made".to_vec()))?;
+    /// assert_eq!(made, Ok(b"made".to_vec()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn get_or_try_compute<E>(
         &self,
         key: impl AsRef<[u8]>,
@@ -185,6 +402,18 @@ impl TierCache {
     }
 
     /// [`Handle::begin`].
+    ///
+    /// ```
+    /// # use quintet::TierCache;
+    /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+    /// use quintet::cache::Begun;
+    ///
+    /// if let Begun::Flight(flight) = cache.begin("page")? {
+    ///     flight.complete(b"made once", None)?; // by who began
+    /// }
+    /// assert!(matches!(cache.begin("page")?, Begun::Value(page) if page == b"made once"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn begin(&self, key: impl AsRef<[u8]>) -> Result<Begun<'_>, CacheError> {
         let key = key.as_ref();
         let start = self.with(|handle| handle.start(key))?;
@@ -229,6 +458,18 @@ impl TierCache {
 
     /// A handle without a lifetime, for tasks and threads that are not scoped. After a fork the
     /// child's copy takes a seat of its own by itself.
+    ///
+    /// ```
+    /// # use quintet::TierCache;
+    /// # let cache = TierCache::builder().capacity(1 << 20).create_sealed()?;
+    /// use std::sync::Arc;
+    ///
+    /// let cache = Arc::new(cache);
+    /// let mut handle = cache.owned_handle()?;
+    /// std::thread::spawn(move || handle.insert("user:1", "Ada")).join().unwrap()?;
+    /// assert!(cache.contains_key("user:1")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[cfg(not(any(quintet_loom, quintet_shuttle)))] // a checker's `Arc` cannot be `self`
     pub fn owned_handle(self: &Arc<Self>) -> Result<OwnedHandle, CacheError> {
         let parked = Parked::new(self.handle()?);
