@@ -11,7 +11,6 @@ const FLOORS: &[&[&str]] = &[
     &["migrate"],
     &["copy_map", "item_set", "word_map", "twin_map", "tier_cache", "seen_set"],
     &["hash_map"],
-    &["lib"],
 ];
 
 /// The face that stands on a family.
@@ -68,7 +67,8 @@ fn atomics_are_named_in_sync_only() {
 #[test]
 fn rooms_import_lower_floors_only() {
     for (room, file, code) in house() {
-        let own = floor(&room);
+        // The front door names everything.
+        let Some(own) = (room != "lib").then(|| floor(&room)) else { continue };
         for other in FLOORS.iter().copied().flatten().filter(|other| **other != room) {
             let named = [
                 format!("crate::{other}::"),

@@ -20,9 +20,9 @@
 //! **M5.** The words below `swept` are full. It only saves time: searching from 0 would give the
 //! same answers.
 //! **M10.** The pages of a successor are made present before it is used, a step per operation
-//! ([`FirstTouch`]): no operation pays for the first touch of two. A thread stalled in a step delays
-//! no other: the steps are dealt out, not waited for. There is a step for every 64 KiB at least, and
-//! only large tables are touched, for which `pace` M8 asks for half of the least quota.
+//! ([`FirstTouch`]): no operation pays for the first touch of two. A thread stalled in a step
+//! delays no other: the steps are dealt out, not waited for. There is a step for every 64 KiB at
+//! least, and only large tables are touched, for which `pace` M8 asks for half of the least quota.
 
 mod leave;
 mod link;

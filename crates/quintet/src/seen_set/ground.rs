@@ -12,8 +12,8 @@
 //!
 //! **F1.** A plot is taken once at a time. Whoever finds it taken, or cannot have a mapping, gets a
 //! buffer of its own: nobody waits.
-//! **F2.** A plot is zero when it is taken: it was never written, or its pages were released and its
-//! segment will not use it again.
+//! **F2.** A plot is zero when it is taken: it was never written, or its pages were released and
+//! its segment will not use it again.
 //! **F3.** A page is given back when every plot it touches has been left. Only whole plots are
 //! left, and only after the grace period of their table.
 //! **F4.** What a table has left may be kept for records, which need fresh memory at the same pace

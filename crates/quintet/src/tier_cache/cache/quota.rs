@@ -1,6 +1,6 @@
 //! Quotas: who has how much in the cache, and what becomes of those who take more.
 //!
-//! What [`accounts`](super::accounts) say decides (A1 to A3 there).
+//! What [`accounts`](super::accounts) say decides (`accounts` A1 to A3).
 //!
 //! **Q1.** A quota refuses nothing. Who fills memory faster than its limit has that very entry made
 //! a *suspect*; who has more than its limit, its oldest ones, as far as a look at a part of the
