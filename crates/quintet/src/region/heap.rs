@@ -8,10 +8,6 @@
 //! A mapped piece that was given back reads as nothing at all: the caller guarantees that no reader
 //! is left.
 //! **G4.** A request that cannot be met is an error value; nothing is left behind.
-//! **G5.** A block of the global allocator that takes many pages is asked for with an alignment
-//! that every block has, and the slots are moved to theirs inside of it: only such blocks come as
-//! zeroes where the system has just cleared them. Others are cleared once more, and that touches
-//! all their pages at once.
 //!
 //! Under loom atomics are no plain bytes: every slot is built by `T::zeroed()`.
 
@@ -70,8 +66,6 @@ pub struct Buffer<T: Zeroed> {
     /// Bytes still held; shrinks by `give_back`. 0 for an empty buffer.
     bytes: usize,
     pages: Pages,
-    /// How far behind the beginning of its block of the global allocator the first slot lies (G5).
-    head: u8,
 }
 
 // SAFETY: a buffer owns its slots like a boxed slice does.
@@ -85,19 +79,15 @@ impl<T: Zeroed> Buffer<T> {
         let layout = Layout::array::<T>(len).map_err(|_| AllocError::CapacityOverflow)?;
         let bytes = layout.size();
         if bytes == 0 {
-            return Ok(Self { slots: NonNull::dangling(), len, bytes, pages, head: 0 });
+            return Ok(Self { slots: NonNull::dangling(), len, bytes, pages });
         }
-        let refused = AllocError::OutOfMemory { bytes };
-        let (slots, head) = if is_mapped(bytes) {
-            (pages::map(bytes, pages).ok_or(refused)?.cast::<T>(), 0)
+        let memory = if is_mapped(bytes) {
+            pages::map(bytes, pages)
         } else {
-            let block = Self::block(len).ok_or(AllocError::CapacityOverflow)?;
             // SAFETY: the layout has a size above zero.
-            let block = NonNull::new(unsafe { alloc_zeroed(block) }).ok_or(refused)?;
-            let head = block.align_offset(align_of::<T>());
-            // SAFETY: there is room for that (G5).
-            (unsafe { block.add(head) }.cast::<T>(), head as u8)
+            NonNull::new(unsafe { alloc_zeroed(layout) })
         };
+        let slots = memory.ok_or(AllocError::OutOfMemory { bytes })?.cast::<T>();
         if crate::sync::MODEL {
             for index in 0..len {
                 // SAFETY: `index` is inside the fresh allocation.
@@ -106,19 +96,7 @@ impl<T: Zeroed> Buffer<T> {
                 unsafe { place.write(T::zeroed()) };
             }
         }
-        Ok(Self { slots, len, bytes, pages, head })
-    }
-
-    /// The block of the global allocator for `len` slots (G5).
-    fn block(len: usize) -> Option<Layout> {
-        const { assert!(align_of::<T>() <= 1 << u8::BITS, "`head` is a byte") }
-        let slots = Layout::array::<T>(len).ok()?;
-        let align = slots.align().min(align_of::<u64>());
-        if slots.size() < PRESENT_FROM || align == slots.align() {
-            return Some(slots);
-        }
-        let spare = slots.align() - align;
-        Layout::from_size_align(slots.size().checked_add(spare)?, align).ok()
+        Ok(Self { slots, len, bytes, pages })
     }
 
     /// [`try_new`](Self::try_new) for a buffer that is about to be filled: what comes from the
@@ -138,23 +116,17 @@ impl<T: Zeroed> Buffer<T> {
 
     /// How many steps make all of its pages present ([`touch`](Self::touch)).
     pub fn touches(&self) -> usize {
-        let is_large = self.is_mapping() || pages::AVAILABLE && self.bytes >= PRESENT_FROM;
-        if is_large { self.bytes.div_ceil(self.touch_bytes()) } else { 0 }
+        if self.is_mapping() { self.bytes.div_ceil(self.touch_bytes()) } else { 0 }
     }
 
     /// Makes the pages of one step present ahead of their first use, so that a paced step pays for
     /// it and not an unlucky operation: one huge page, or some small ones. At most a hint: failure
-    /// is harmless. What was in use before is present anyhow, and costs a call of the system.
+    /// is harmless.
     pub fn touch(&self, step: usize) {
         let from = step * self.touch_bytes();
         if step < self.touches() {
-            let bytes = self.touch_bytes().min(self.bytes - from);
-            if self.is_mapping() {
-                pages::populate(self.slots.cast(), from, bytes);
-            } else {
-                // SAFETY: `from` is below `bytes`, which are held.
-                pages::populate_around(unsafe { self.slots.cast().byte_add(from) }, bytes);
-            }
+            let to = self.bytes.min(from + self.touch_bytes());
+            pages::populate(self.slots.cast(), from, to - from);
         }
     }
 
@@ -173,8 +145,8 @@ impl<T: Zeroed> Buffer<T> {
 
     fn touch_bytes(&self) -> usize {
         match self.pages {
-            Pages::Huge if self.is_mapping() => pages::HUGE,
-            _ => PRESENT_FROM,
+            Pages::Huge => pages::HUGE,
+            Pages::Small => PRESENT_FROM,
         }
     }
 
@@ -232,11 +204,9 @@ impl<T: Zeroed> Drop for Buffer<T> {
             let held = pages::rounded(self.bytes, self.pages);
             // SAFETY: the mapping spans `held` bytes and nobody refers to it any more.
             unsafe { pages::unmap(self.slots.cast(), 0, held) };
-        } else if let Some(layout) = Self::block(self.len) {
-            // SAFETY: so far behind the beginning of its block does it lie (G5).
-            let block = unsafe { self.slots.cast::<u8>().sub(usize::from(self.head)) };
+        } else if let Ok(layout) = Layout::array::<T>(self.len) {
             // SAFETY: allocated in `try_new` with this layout.
-            unsafe { dealloc(block.as_ptr(), layout) };
+            unsafe { dealloc(self.slots.as_ptr().cast(), layout) };
         }
     }
 }
