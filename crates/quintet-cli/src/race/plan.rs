@@ -58,7 +58,8 @@ fn stages_of<'a>(family: &'a Family, wish: &Wish) -> Vec<Stage<'a>> {
     let own = if wish.quick { family.sizes.quick } else { family.sizes.full };
     // The story is told at the largest quick size alone.
     let own = if wish.story { &own[own.len().saturating_sub(1)..] } else { own };
-    let sizes = wish.keys.clone().unwrap_or_else(|| own.to_vec());
+    let told = story::keys(family.name).filter(|_| wish.story && wish.keys.is_none());
+    let sizes = wish.keys.clone().unwrap_or_else(|| told.map_or(own.to_vec(), |keys| vec![keys]));
     let wanted = |workload: &&'static Workload| {
         let is_told = || story::is_told(family.name, workload.name);
         workload.name.starts_with(&wish.prefix) && (!wish.story || is_told())
@@ -66,7 +67,7 @@ fn stages_of<'a>(family: &'a Family, wish: &Wish) -> Vec<Stage<'a>> {
     let mut stages: Vec<Stage<'a>> = Vec::new();
     for keys in sizes {
         for workload in family.workloads.iter().filter(wanted) {
-            let asked = wish.keys.is_some();
+            let asked = wish.keys.is_some() || told.is_some();
             let keys = if asked { keys } else { family.sizes.of(workload.stage, keys) };
             let keys = family.sizes.asked(workload.stage, keys);
             let known = stages.iter_mut().find(|s| s.name == workload.stage && s.keys == keys);
@@ -167,7 +168,10 @@ mod tests {
             let stages = stages(&[family], &wish(true, ""));
             assert_eq!(stages.iter().map(Stage::contests).sum::<usize>(), 2, "{}", family.name);
             let most = *family.sizes.quick.last().unwrap();
-            assert!(stages.iter().all(|stage| stage.keys == family.sizes.of(stage.name, most)));
+            let keys = |stage: &Stage<'_>| {
+                story::keys(family.name).unwrap_or(family.sizes.of(stage.name, most))
+            };
+            assert!(stages.iter().all(|stage| stage.keys == keys(stage)));
         }
     }
 
