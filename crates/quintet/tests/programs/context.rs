@@ -226,7 +226,7 @@ struct Inside<'c>(&'c Context, Place);
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
         self.0.depth.set(self.0.depth.get() - 1);
-        if self.1 == Place::Matches {
+        if self.0.is_under_lock(self.1) {
             self.0.matching.set(self.0.matching.get() - 1);
         }
     }
@@ -249,6 +249,13 @@ impl Context {
         locked(&LAST[thread]).clear();
     }
 
+    /// A set or map compares under the lock of a shard. Who waits there for a lock of another kind
+    /// of table, which its owner keeps while it compares a key of this one, waits for ever: with one
+    /// thread nobody does.
+    fn is_under_lock(&self, place: Place) -> bool {
+        place == Place::Matches || place == Place::Eq && self.world.mood.threads > 1
+    }
+
     /// User code: goes on with the program from inside, as far as chance and depth allow.
     pub(crate) fn enter_from(place: Place) {
         let Some(context) = Self::current() else { return };
@@ -258,7 +265,7 @@ impl Context {
             return;
         }
         context.depth.set(context.depth.get() + 1);
-        if place == Place::Matches {
+        if context.is_under_lock(place) {
             context.matching.set(context.matching.get() + 1);
         }
         let _inside = Inside(&context, place);
