@@ -17,12 +17,6 @@
 //! found to be at hand: one that was the era then, or is earlier. Too early a birth only holds the
 //! item longer (`reclaim` E2), so nobody asks whether it still is the era. What replaces an item
 //! shows that one to its caller, and does ask.
-//! **O6.** An item comes back to a place that was emptied if in its home line that place alone has
-//! its tag, has its very hash, and another is unused: no search for that hash goes beyond (`table`
-//! T1), so nothing else of it is anywhere. Under the lock it stays so until the place is filled
-//! (`table` T8), and no user code runs. Without the lock the same look tells that at some moment
-//! of it nothing of that hash was there: for a reader, and for a removal, which then has nothing
-//! to do.
 
 use super::core::{Core, Hint};
 use super::row::Row;
@@ -187,7 +181,7 @@ impl Core {
         let at = self.come_to(table, hash)?;
         at.prefetch_lock();
         if at.may_have(hash) {
-            return self.refill(born, table, at, Wish { hash, item }).then_some(Hint::Nothing);
+            return None;
         }
         let shard = at.shard;
         let _guard = shard.lock();
@@ -199,34 +193,6 @@ impl Core {
         let added = table.add(shard, end, hash, item, Birth::of(born), false);
         let filling = added.inspect_err(|_| shard.count_back()).ok()?;
         Some(if filling { Hint::Filling } else { Hint::Nothing })
-    }
-
-    /// Puts an item back into its home line, where one of its hash was before (O6). False says that
-    /// nothing has happened.
-    #[inline(always)]
-    fn refill(
-        &self,
-        born: u64,
-        table: &Table,
-        At { shard, row }: At<'_>,
-        Wish { hash, item }: Wish,
-    ) -> bool {
-        // As a rule something is there, and no lock is needed to see that.
-        if row.emptied(hash).is_none() {
-            return false;
-        }
-        let _guard = shard.lock();
-        let Some(lanes) = row.emptied(hash).filter(|_| self.is_root(table)) else { return false };
-        shard.count_in();
-        row.fill(lanes, item, Birth::of(born));
-        true
-    }
-
-    /// Whether a look at the home line in `table`, which is at hand, tells that there is no item of
-    /// `hash`, for one who would remove it.
-    #[inline(always)]
-    pub(super) fn lacks(&self, table: &Table, hash: u32) -> bool {
-        self.come_to(table, hash).is_some() && matches!(table.look_home(hash), Home::Absent)
     }
 
     /// Replaces an item in `table`, which is at hand, or removes it if `item` is null (O3). `None`
@@ -308,13 +274,7 @@ impl Table {
         if lanes.is_empty() {
             return if line.unused().is_empty() { Home::Unknown } else { Home::Absent };
         }
-        match AtHome::first(line, lanes) {
-            Some(found) => Home::Item(found),
-            // Emptied, and no other has the tag: what was there when the tags were looked at has
-            // gone since (O4).
-            None if lanes.rest().is_empty() && !line.unused().is_empty() => Home::Absent,
-            None => Home::Unknown,
-        }
+        AtHome::first(line, lanes).map_or(Home::Unknown, Home::Item)
     }
 
     /// The item of `hash` that is the `same`, or null, as far as one look at its home line tells:

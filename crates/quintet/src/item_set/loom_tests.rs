@@ -6,7 +6,6 @@
 //! that was freed too early is seen and never touched.
 
 mod change;
-mod refill;
 mod small;
 
 use super::*;

@@ -56,19 +56,6 @@ impl<'t> Row<'t> {
         Ok(())
     }
 
-    /// The place of `hash` in this line, its home, if it is emptied and nothing else of its hash
-    /// can be anywhere (`at_once` O6).
-    #[inline(always)]
-    pub(super) fn emptied(self, hash: u32) -> Option<Lanes> {
-        let (lanes, unused) = self.line.lanes_of_and_unused(tag_of(hash));
-        let alone = !lanes.is_empty() && lanes.rest().is_empty() && !unused.is_empty();
-        // ORDERING: Relaxed: without the lock of the hash's shard a hint; who holds it sees what
-        // was written under it (`table` T3). Who emptied the place has read its birth before:
-        // `load` is an Acquire (`table` T6).
-        let is_of = || self.mark(lanes).hash.load(Ordering::Relaxed) == hash;
-        (alone && self.line.first_item(lanes).load().is_null() && is_of()).then_some(lanes)
-    }
-
     /// Asks the cache for both, which will be written.
     #[inline(always)]
     pub(super) fn prefetch_to_write(self) {

@@ -95,10 +95,7 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
                 std::mem::forget(item);
                 self.answer(taken)
             }
-            None => {
-                std::mem::forget(item);
-                self.put_slowly(wish, None)
-            }
+            None => self.put_locked(wish.hash, item),
         }
     }
 
@@ -182,13 +179,6 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         self.show(taken.before)
     }
 
-    /// Whether there is no item of `hash`, as far as one look at its home line tells.
-    #[inline(always)]
-    fn lacks(&self, hash: u32) -> bool {
-        let look = |table: &Table| self.set().core.lacks(table, hash).then_some(());
-        self.at_hand(look).is_some()
-    }
-
     /// Removes the item of a key whose hash is known.
     #[inline(always)]
     pub(super) fn remove_known<Q>(&self, hash: u32, key: &Q) -> Option<&P::Item>
@@ -198,7 +188,6 @@ impl<P: Pointer, S: BuildHasher, A: Hold, H: Deref<Target = ItemSet<P, S>>> Insi
         let same = ItemSet::<P, S>::matcher(key);
         match self.change_at_once(Wish { hash, item: ptr::null_mut() }, &same) {
             Some(taken) => self.answer(taken),
-            None if self.lacks(hash) => None,
             None => self.retire_taken(expect(self.write_locked(hash, same, Want::Remove, None)).0),
         }
     }
